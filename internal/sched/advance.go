@@ -421,7 +421,7 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 		}
 	}
 	ps.p.unreserved = left
-	if !some || s.req.choose(ledger.View{Nodes: left, IfIdle: true}, ps.p.choices) != nil {
+	if !some || s.req.Choose(ledger.View{Nodes: left, IfIdle: true}, ps.p.choices) != nil {
 		return
 	}
 	if why == core.ReasonReserved && j.Spec.More().NodeList == "" {

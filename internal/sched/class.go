@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 	"bireme.dev/bireme/internal/sched/sorted"
@@ -38,7 +39,7 @@ type partitionClass struct {
 	sleepWalk    int64              // the walk by class since which it sleeps; see sleepers.go
 	sleeperIndex int                // its index in partition.sleepers plus 1
 	preemptor    *preempt.Preemptor // nil: its jobs may not preempt
-	req          request
+	req          fit.Request
 
 	overTimeLimit      bool    // its time limit is above the partition's
 	reason             *Reason // why its jobs could not start there even if nothing ran; nil: they could
@@ -94,7 +95,7 @@ func (s *partitionClass) removeJob(j *core.Job) {
 }
 
 type classKey struct {
-	RequestKey
+	fit.Key
 	partitions    core.PartitionName // as the spec lists them
 	overTimeLimit uint64             // the partitions whose time limit it exceeds, by position
 	switchLimit   int32              // see Planner.switchLimit
@@ -135,7 +136,7 @@ func (p *Planner) newKeyFunc() func(*core.Job, core.Time) classKey {
 
 func (p *Planner) keyOf(s *core.Spec, r *classRules) classKey {
 	k := classKey{
-		RequestKey: RequestKeyOf(s), partitions: s.Partition, advance: advance.Key(r.advances, s),
+		Key: fit.KeyOf(s), partitions: s.Partition, advance: advance.Key(r.advances, s),
 		exclusiveUser: p.exclusiveUserKey(s), uid: r.users.key(s), exempted: r.exempted[s.QOS],
 	}
 	if r.preemption.QosPreempts(s.QOS) {
@@ -176,19 +177,19 @@ func (p *Planner) joinClass(j *core.Job, few int32) *classInfo {
 	c := p.classes[k]
 	if c == nil {
 		c = &classInfo{switchLimit: few}
-		n := requestOf(j.Spec, p.cfg.Hosts)
-		n.uid = k.uid
+		n := fit.RequestOf(j.Spec, p.cfg.Hosts)
+		n.Uid = k.uid
 		at := 0
 		alloc.EachPartition(j.Spec.Partition, func(name core.PartitionName) {
 			if part := p.partitionByName[name]; part != nil && !c.hasPartition(part) {
 				s := partitionClass{part: part, req: n, overTimeLimit: at < 64 && k.overTimeLimit&(1<<at) != 0}
 				bounds := k.bounds(part.Partition)
 				s.minNodes, s.maxNodes = bounds.MinNodes, bounds.MaxNodes
-				s.req.applyPartition(&bounds)
-				s.req.bindLedger(p.ledger, &p.setScratch, part.LLN)
-				s.req.user = ownerOf(j.Spec, &part.Partition)
+				s.req.ApplyPartition(&bounds)
+				s.req.BindLedger(p.ledger, &p.setScratch, part.LLN)
+				s.req.User = ownerOf(j.Spec, &part.Partition)
 				if few > 0 {
-					s.req.set.switches = few
+					s.req.Set.Switches = few
 				}
 				s.preemptor = p.preemption.Preemptor(j.Spec.QOS, &part.Partition)
 				c.partitions = append(c.partitions, s)
@@ -232,18 +233,6 @@ func (c *classInfo) hasPartition(part *partition) bool {
 	return false
 }
 
-// applyPartition applies a partition's own bounds on nodes and their memory.
-func (n *request) applyPartition(part *core.Partition) {
-	n.maxMemPerNode = part.MaxMemPerNode
-	n.applySharing(part)
-	if part.MinNodes > n.nodesMin && part.MinNodes <= n.nodesMax {
-		n.raiseNodes(part.MinNodes)
-	}
-	if part.MaxNodes >= n.nodesMin {
-		n.nodesMax = min(n.nodesMax, part.MaxNodes)
-	}
-}
-
 // assess returns why a class could not start in a partition even if nothing ran, or nil if it could.
 func (p *Planner) assess(s *partitionClass) *Reason {
 	if s.namesAdvance || len(s.options) > 0 {
@@ -251,24 +240,24 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 	}
 	part, n := s.part, &s.req
 	switch {
-	case n.invalid != "":
-		return &Reason{Code: core.ReasonBadConstraints, Text: n.invalid}
+	case n.Invalid != "":
+		return &Reason{Code: core.ReasonBadConstraints, Text: n.Invalid}
 	case isPartitionDown(part.State):
 		return &Reason{Code: core.ReasonPartitionDown, Text: fmt.Sprintf("partition %s is %s", part.Name, part.State)}
-	case s.maxNodes > 0 && n.nodesMin > s.maxNodes:
+	case s.maxNodes > 0 && n.NodesMin > s.maxNodes:
 		return &Reason{
 			Code: core.ReasonPartitionNodes,
-			Text: fmt.Sprintf("the job requests %d nodes; partition %s allows %d per job", n.nodesMin, part.Name, s.maxNodes),
+			Text: fmt.Sprintf("the job requests %d nodes; partition %s allows %d per job", n.NodesMin, part.Name, s.maxNodes),
 		}
-	case n.nodesMax < s.minNodes:
+	case n.NodesMax < s.minNodes:
 		return &Reason{
 			Code: core.ReasonPartitionNodes,
-			Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", n.nodesMax, part.Name,
+			Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", n.NodesMax, part.Name,
 				s.minNodes),
 		}
-	case part.nodes != nil && int(n.nodesMin) > len(part.nodes):
+	case part.nodes != nil && int(n.NodesMin) > len(part.nodes):
 		return &Reason{Code: core.ReasonPartitionNodes, Text: fmt.Sprintf("the job requests %d nodes; partition %s has %d",
-			n.nodesMin, part.Name, len(part.nodes))}
+			n.NodesMin, part.Name, len(part.nodes))}
 	case s.overTimeLimit:
 		return &Reason{
 			Code: core.ReasonPartitionTime,
@@ -276,7 +265,7 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 		}
 	}
 	nodes := p.nodesFor(s)
-	if n.choose(ledger.View{Nodes: nodes, IfIdle: true}, p.choices) != nil {
+	if n.Choose(ledger.View{Nodes: nodes, IfIdle: true}, p.choices) != nil {
 		return nil
 	}
 	if s.advance.ConfinesNodes() {
@@ -285,23 +274,24 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 			Text: fmt.Sprintf("the nodes of reservation %s could not hold it: it asks for %s", s.advance.Name, n),
 		}
 	}
-	if loose := n.withoutSwitchLimit(); loose != n {
-		if loose.choose(ledger.View{Nodes: nodes, IfIdle: true}, p.choices) != nil {
+	if loose := n.WithoutSwitchLimit(); loose != n {
+		if loose.Choose(ledger.View{Nodes: nodes, IfIdle: true}, p.choices) != nil {
 			return &Reason{
 				Code: core.ReasonResources,
-				Text: fmt.Sprintf("it waits for nodes on %d leaf switch(es) at most for as long as it may, and the nodes that are up are on more", n.set.switches),
+				Text: fmt.Sprintf("it waits for nodes on %d leaf switch(es) at most for as long as it may, and the "+
+					"nodes that are up are on more", n.Set.Switches),
 			}
 		}
 		n = loose
 	}
-	if f := checkSatisfiable(p.ledger, n, part.nodes, nodes); f != nil {
+	if f := fit.CheckRequest(p.ledger, n, part.nodes, nodes); f != nil {
 		w := &Reason{Code: core.ReasonBadConstraints, Text: f.Text}
-		if part.nodes == nil && int(n.nodesMin) > len(nodes) {
+		if part.nodes == nil && int(n.NodesMin) > len(nodes) {
 			w.Code = core.ReasonPartitionNodes
 		}
 		return w
 	}
-	if len(n.required) > 0 {
+	if len(n.Required) > 0 {
 		return &Reason{Code: core.ReasonReqNodeNotAvail, Text: "a node it asks for by name is not available"}
 	}
 	return &Reason{Code: core.ReasonResources, Text: "the nodes that are up could not hold it: it asks for " + n.String()}

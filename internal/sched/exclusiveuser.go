@@ -4,7 +4,6 @@ import (
 	"bireme.dev/bireme/internal/core"
 
 	"bireme.dev/bireme/internal/sched/alloc"
-	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // A job may keep its nodes to its user (--exclusive=user, or a partition that does so for all its jobs): only jobs of
@@ -34,14 +33,4 @@ func (p *Planner) exclusiveUserKey(s *core.Spec) core.UserName {
 		}
 	})
 	return owner
-}
-
-// markExclusive notes in what a job takes of a node that it keeps the rest from others.
-func (n *request) markExclusive(use *ledger.Resources) {
-	switch {
-	case n.exclusive:
-		use.Exclusive = -1
-	case n.user != "":
-		use.Exclusive, use.UserExclusive = -1, -1
-	}
 }

@@ -155,8 +155,9 @@ type modelReservation struct {
 
 func newForecastModel(now core.Time, p *Planner) *forecastModel {
 	return &forecastModel{
-		now: now, eventTime: now, fcfs: p.cfg.Rule == RuleFCFS, events: 1, byKey: map[string]int32{}, byBase: map[core.JobID]int32{},
-		heads: make([]modelHead, len(p.partitions)), arrays: make([]modelArray,
+		now: now, eventTime: now, fcfs: p.cfg.Rule == RuleFCFS, events: 1, byKey: map[string]int32{},
+		byBase: map[core.JobID]int32{},
+		heads:  make([]modelHead, len(p.partitions)), arrays: make([]modelArray,
 			1), partitions: p.partitions, modelLimits: newModelLimits(now, p),
 	}
 }
@@ -314,30 +315,30 @@ func (o *forecastModel) addClass(c *classInfo, spec *core.Spec) int32 {
 			continue
 		}
 		n := s.req
-		n.excluded = nil // a name or two out of a pool do not count
-		oc.tasks, oc.onePerNode = int64(n.tasks), n.nodesMin > 1
-		per := n.tasks
+		n.Excluded = nil // a name or two out of a pool do not count
+		oc.tasks, oc.onePerNode = int64(n.Tasks), n.NodesMin > 1
+		per := n.Tasks
 		switch {
 		case oc.onePerNode:
-			per = (n.tasks + n.nodesMin - 1) / n.nodesMin
-		case n.nodesMax > 1 && n.memPerNode == 0 && len(n.gres) == 0 && n.minCPUs <= n.cpusPerTask && !n.exclusive &&
-			n.detail == nil:
+			per = (n.Tasks + n.NodesMin - 1) / n.NodesMin
+		case n.NodesMax > 1 && n.MemPerNode == 0 && len(n.Gres) == 0 && n.MinCPUs <= n.CpusPerTask && !n.Exclusive &&
+			n.Detail == nil:
 			per = 1 // it goes wherever there is a place for a task
 		}
 		empty := ledger.View{IfIdle: true}
 		for k := range o.pools {
 			w := &o.pools[k]
-			if w.partitions[s.part.index/8]&(1<<(s.part.index%8)) == 0 || oc.hasPool(int32(k)) || !n.accepts(w.sample,
+			if w.partitions[s.part.index/8]&(1<<(s.part.index%8)) == 0 || oc.hasPool(int32(k)) || !n.Accepts(w.sample,
 				&ledger.View{}) {
 				continue
 			}
-			room := n.tasksAt(&empty, w.sample)
-			if room <= 0 || room < per && n.nodesMax <= 1 {
+			room := n.TasksAt(&empty, w.sample)
+			if room <= 0 || room < per && n.NodesMax <= 1 {
 				continue
 			}
 			tasks := min(per, room)
 			oc.pools = append(oc.pools, classPool{pool: int32(k), use: int32(len(o.uses)), tasks: int64(tasks)})
-			u := n.usage(w.sample, tasks, &w.sample.Capacity)
+			u := n.Usage(w.sample, tasks, &w.sample.Capacity)
 			o.uses = append(o.uses, int64(u.Cpus)*fraction, toMiB(u.Mem)*fraction)
 			for g := range w.sample.Gres {
 				v := int64(0)

@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -53,17 +54,17 @@ func TestGPUsByMemoryAndMaker(t *testing.T) {
 		coretest.Job().Set(func(sp *core.Spec) { s = sp })
 		s.Shape.Gres = []core.Gres{{Name: "gpu", Count: tc.count}}
 		s.Extra = &core.Extra{GPU: tc.ask}
-		n := requestOf(s, func(string) map[core.NodeName]bool { return nil })
+		n := fit.RequestOf(s, func(string) map[core.NodeName]bool { return nil })
 		at := ledger.View{Nodes: l.NodesIn(nil)}
 		got := ""
-		if picks := n.choose(at, nil); picks != nil {
-			na := n.alloc("main", picks, at).Nodes[0]
+		if picks := n.Choose(at, nil); picks != nil {
+			na := n.Alloc("main", picks, at).Nodes[0]
 			got = string(na.Node) + " " + na.Gres[0].Type
 		}
 		if got != tc.want {
 			t.Errorf("%s: placed on %q, want %q", name, got, tc.want)
 		}
-		if never := CheckSatisfiable(l, s, &core.Partition{Nodes: "ALL"}, &NodeSet{},
+		if never := fit.CheckSatisfiable(l, s, &core.Partition{Nodes: "ALL"}, &fit.NodeSet{},
 			func(string) map[core.NodeName]bool { return nil }); (never != nil) != (tc.want == "") {
 			t.Errorf("%s: can never start: %+v", name, never)
 		}

@@ -180,9 +180,9 @@ func (h *hetJobs) sortComponents(set *hetJob) {
 			if s.reason != nil {
 				continue
 			}
-			size[k] = max(size[k], int64(s.req.tasks)*int64(s.req.cpusPerTask))
+			size[k] = max(size[k], int64(s.req.Tasks)*int64(s.req.CpusPerTask))
 			for _, a := range h.planner.nodesFor(s) {
-				if s.req.accepts(a, &ledger.View{}) && s.req.tasksIn(a, &a.Capacity) > 0 {
+				if s.req.Accepts(a, &ledger.View{}) && s.req.TasksIn(a, &a.Capacity) > 0 {
 					choice[k]++
 				}
 			}
@@ -216,15 +216,15 @@ func (h *hetJobs) fitsIdle(set *hetJob) bool {
 				fits = true
 				break
 			}
-			picks := s.req.choose(ledger.View{Nodes: h.planner.nodesFor(s), IfIdle: true}, h.planner.choices)
+			picks := s.req.Choose(ledger.View{Nodes: h.planner.nodesFor(s), IfIdle: true}, h.planner.choices)
 			if picks == nil {
 				continue
 			}
 			h.planner.choices, fits = picks, true
 			for _, pk := range picks {
-				use := s.req.usage(pk.node, pk.tasks, &pk.node.Capacity)
-				pk.node.Capacity.Subtract(&use)
-				taken = append(taken, part{pk.node, use})
+				use := s.req.Usage(pk.Node, pk.Tasks, &pk.Node.Capacity)
+				pk.Node.Capacity.Subtract(&use)
+				taken = append(taken, part{pk.Node, use})
 			}
 			break
 		}

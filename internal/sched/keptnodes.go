@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // A node whose agent is not root runs the jobs of its own user only. Who a job is by matters to nobody else: only the
@@ -43,20 +42,4 @@ func (p *Planner) setKeptUsers() {
 	for _, j := range moved {
 		p.setJob(j)
 	}
-}
-
-// countKeptFromOthers counts the nodes that are kept to other users.
-func (n *request) countKeptFromOthers(nodes []*ledger.Node) (others int) {
-	for _, a := range nodes {
-		if !n.mayUseNode(a.Record) {
-			others++
-		}
-	}
-	return others
-}
-
-// mayUseNode reports whether a node runs jobs of the user.
-func (n *request) mayUseNode(node *core.Node) bool {
-	uid := node.Host.KeptTo()
-	return uid == 0 || uid == n.uid
 }

@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -182,11 +183,11 @@ func (w *lawWorld) later(d core.Time) {
 // whole holds a start against what the job asked for.
 func (w *lawWorld) whole(st Start) {
 	j := w.jobs[st.Job]
-	n := requestOf(j.Spec, w.cfg.Hosts)
+	n := fit.RequestOf(j.Spec, w.cfg.Hosts)
 	part := w.p.partitionByName[st.Alloc.Partition]
-	n.applyPartition(&part.Partition)
-	n.bindLedger(w.p.ledger, nil, part.LLN)
-	var cands []candidate
+	n.ApplyPartition(&part.Partition)
+	n.BindLedger(w.p.ledger, nil, part.LLN)
+	var cands []fit.Candidate
 	tasks := int32(0)
 	for i := range st.Alloc.Nodes {
 		na := &st.Alloc.Nodes[i]
@@ -195,14 +196,14 @@ func (w *lawWorld) whole(st Start) {
 			w.t.Fatalf("job %d has no task on %s", j.ID, na.Node)
 		}
 		tasks += na.Tasks
-		cands = append(cands, candidate{node: a, tasks: na.Tasks, required: n.required[na.Node]})
+		cands = append(cands, fit.Candidate{Node: a, Tasks: na.Tasks, Required: n.Required[na.Node]})
 	}
-	if n.set != nil && n.set.tasksPerNode > 0 {
-		if tasks != n.set.tasksPerNode*int32(len(cands)) {
+	if n.Set != nil && n.Set.TasksPerNode > 0 {
+		if tasks != n.Set.TasksPerNode*int32(len(cands)) {
 			w.t.Fatalf("job %d has %d tasks on %d nodes", j.ID, tasks, len(cands))
 		}
-	} else if tasks != n.tasks {
-		w.t.Fatalf("job %d has %d tasks of %d", j.ID, tasks, n.tasks)
+	} else if tasks != n.Tasks {
+		w.t.Fatalf("job %d has %d tasks of %d", j.ID, tasks, n.Tasks)
 	}
 	w.p.ledger.AssignPositions()
 	if !allowed(&n, cands) {
@@ -211,44 +212,44 @@ func (w *lawWorld) whole(st Start) {
 }
 
 // allowed says plainly whether a set of nodes is one that a job may have.
-func allowed(n *request, set []candidate) bool {
-	if len(set) < int(n.nodesMin) || len(set) > int(n.nodesMax) {
+func allowed(n *fit.Request, set []fit.Candidate) bool {
+	if len(set) < int(n.NodesMin) || len(set) > int(n.NodesMax) {
 		return false
 	}
 	room, must := int64(0), 0
 	for _, k := range set {
-		room += int64(k.tasks)
-		if k.required {
+		room += int64(k.Tasks)
+		if k.Required {
 			must++
 		}
 	}
-	if room < int64(n.tasks) || must < len(n.required) {
+	if room < int64(n.Tasks) || must < len(n.Required) {
 		return false
 	}
-	w := n.set
+	w := n.Set
 	if w == nil {
 		return true
 	}
-	if w.contiguous {
+	if w.Contiguous {
 		lines := make([]int, 0, len(set))
 		for _, k := range set {
-			lines = append(lines, int(k.node.Position.Line))
+			lines = append(lines, int(k.Node.Position.Line))
 		}
 		if slices.Max(lines)-slices.Min(lines) != len(set)-1 {
 			return false
 		}
 	}
-	return w.constraint == nil && w.preferred == nil || meets(w.constraint, set) || w.preferred != nil &&
-		meets(w.preferred, set)
+	return w.Constraint == nil && w.Preferred == nil || meets(w.Constraint, set) || w.Preferred != nil &&
+		meets(w.Preferred, set)
 }
 
-func meets(c *grammar.Constraint, set []candidate) bool {
+func meets(c *grammar.Constraint, set []fit.Candidate) bool {
 	if c == nil {
 		return true
 	}
 	count := func(f *grammar.Features) (n int) {
 		for _, k := range set {
-			if f.Has(k.node.Record.Features) {
+			if f.Has(k.Node.Record.Features) {
 				n++
 			}
 		}
@@ -315,22 +316,22 @@ func TestChoiceIsComplete(t *testing.T) {
 		if r.IntN(3) == 0 {
 			s.Extra.NodeList = "n1"
 		}
-		n := requestOf(s, func(list string) map[core.NodeName]bool {
+		n := fit.RequestOf(s, func(list string) map[core.NodeName]bool {
 			if list == "" {
 				return nil
 			}
 			return map[core.NodeName]bool{core.NodeName(list): true}
 		})
-		n.bindLedger(l, nil, r.IntN(3) == 0)
+		n.BindLedger(l, nil, r.IntN(3) == 0)
 		l.AssignPositions()
 
-		var all []candidate
+		var all []fit.Candidate
 		for _, a := range l.Order {
-			if room := n.tasksIn(a, &a.Free); room > 0 {
-				all = append(all, candidate{node: a, tasks: room, required: n.required[a.Record.Name]})
+			if room := n.TasksIn(a, &a.Free); room > 0 {
+				all = append(all, fit.Candidate{Node: a, Tasks: room, Required: n.Required[a.Record.Name]})
 			}
 		}
-		possible, set := false, []candidate(nil)
+		possible, set := false, []fit.Candidate(nil)
 		for bits := range 1 << len(all) {
 			set = set[:0]
 			for i := range all {
@@ -340,15 +341,15 @@ func TestChoiceIsComplete(t *testing.T) {
 			}
 			possible = possible || allowed(&n, set)
 		}
-		picks := n.choose(ledger.View{Nodes: l.Order}, nil)
+		picks := n.Choose(ledger.View{Nodes: l.Order}, nil)
 		if possible != (picks != nil) {
 			rt.Fatalf("possible %v, found %v: %+v %+v on %s", possible, picks, s.Shape, *s.Extra, nodesText(l))
 		}
 		set = set[:0]
 		for _, p := range picks {
-			set = append(set, candidate{node: p.node, tasks: p.capacity, required: n.required[p.node.Record.Name]})
-			if p.tasks < 1 || p.tasks > p.capacity {
-				rt.Fatalf("%d tasks where there is room for %d", p.tasks, p.capacity)
+			set = append(set, fit.Candidate{Node: p.Node, Tasks: p.Capacity, Required: n.Required[p.Node.Record.Name]})
+			if p.Tasks < 1 || p.Tasks > p.Capacity {
+				rt.Fatalf("%d tasks where there is room for %d", p.Tasks, p.Capacity)
 			}
 		}
 		if picks != nil && !allowed(&n, set) {

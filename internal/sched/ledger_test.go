@@ -6,6 +6,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -108,13 +109,13 @@ func TestNodesWithoutTheDisk(t *testing.T) {
 	none := func(string) map[core.NodeName]bool { return nil }
 	small, large := coretest.Job().Spec(), coretest.Job().Spec()
 	small.Extra, large.Extra = &core.Extra{TmpDisk: 10 * core.GiB}, &core.Extra{TmpDisk: 11 * core.GiB}
-	if RequestKeyOf(small) == RequestKeyOf(large) {
+	if fit.KeyOf(small) == fit.KeyOf(large) {
 		t.Error("requests for different disks have one key")
 	}
-	if f := CheckSatisfiable(l, small, &core.Partition{}, &NodeSet{}, none); f != nil {
+	if f := fit.CheckSatisfiable(l, small, &core.Partition{}, &fit.NodeSet{}, none); f != nil {
 		t.Errorf("what is there is refused: %+v", f)
 	}
-	if f := CheckSatisfiable(l, large, &core.Partition{}, &NodeSet{}, none); f == nil || f.OnlyCPUs {
+	if f := fit.CheckSatisfiable(l, large, &core.Partition{}, &fit.NodeSet{}, none); f == nil || f.OnlyCPUs {
 		t.Errorf("more than there is: %+v", f)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 )
 
 const loadNow = coretest.LoadNow
@@ -48,9 +49,9 @@ func newLoad(tb testing.TB, nodes, pending int) *load {
 		cache[list] = set
 		return set
 	}}
-	keys := map[RequestKey]bool{}
+	keys := map[fit.Key]bool{}
 	for i := range l.Shapes {
-		keys[RequestKeyOf(&l.Shapes[i])] = true
+		keys[fit.KeyOf(&l.Shapes[i])] = true
 	}
 	l.shapes = len(keys)
 	list := []policy.Assoc{{Project: policy.Root}}

@@ -53,18 +53,18 @@ func sameKind(a, b *ledger.Node) bool {
 // isCountable reports whether kinds are all there is to a class.
 func (s *partitionClass) isCountable() bool {
 	n := &s.req
-	return len(n.required)+len(n.excluded) == 0 && n.set == nil && (n.detail == nil || n.detail.layout == nil &&
-		!n.detail.mixedTypes) && s.advance == nil && len(s.options) == 0 && !s.namesAdvance
+	return len(n.Required)+len(n.Excluded) == 0 && n.Set == nil && (n.Detail == nil || n.Detail.Layout == nil &&
+		!n.Detail.MixedTypes) && s.advance == nil && len(s.options) == 0 && !s.namesAdvance
 }
 
 // kindsCouldHold reports whether the nodes of a partition that are up could hold a job of a countable class, if
 // nothing ran; and how many of them may go down at least before that is another matter.
 func (p *Planner) kindsCouldHold(s *partitionClass) (could bool, spare int32) {
 	n := &s.req
-	left, tasks := n.nodesMin, int64(n.tasks)
-	most := int64(n.nodesMax)
-	each := (n.tasks + n.nodesMax - 1) / n.nodesMax // if so many nodes have room for that many tasks, it is enough
-	spare = -(n.tasks + each - 1) / each
+	left, tasks := n.NodesMin, int64(n.Tasks)
+	most := int64(n.NodesMax)
+	each := (n.Tasks + n.NodesMax - 1) / n.NodesMax // if so many nodes have room for that many tasks, it is enough
+	spare = -(n.Tasks + each - 1) / each
 	at := ledger.View{IfIdle: true}
 	rooms := p.kindRooms[:0] // of kinds, with how many there are
 	for i, up := range s.part.upByKind {
@@ -72,7 +72,7 @@ func (p *Planner) kindsCouldHold(s *partitionClass) (could bool, spare int32) {
 			continue
 		}
 		k := p.nodeKinds[i]
-		if room := n.tasksAt(&at, k); room > 0 && n.accepts(k, &at) {
+		if room := n.TasksAt(&at, k); room > 0 && n.Accepts(k, &at) {
 			left -= up
 			rooms = append(rooms, [2]int32{room, up})
 			if room >= each {

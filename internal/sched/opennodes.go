@@ -16,15 +16,12 @@ type nodeFree struct {
 
 // needsCPUsAndMemory reports whether a node with less free than one task's CPUs and memory has no room for the class.
 func (s *partitionClass) needsCPUsAndMemory() bool {
-	return s.req.detail == nil && s.req.user == "" && (s.advance == nil || s.advance.Nodes == nil)
+	return s.req.Detail == nil && s.req.User == "" && (s.advance == nil || s.advance.Nodes == nil)
 }
-
-// cpusPerNode returns the CPUs that a job needs free on each of its nodes.
-func (n *request) cpusPerNode() int32 { return max(n.cpusPerTask, n.minCPUs) }
 
 // nodesWithRoom lists the nodes of a class that have its CPUs and memory free, in the order they are tried.
 func (p *Planner) nodesWithRoom(s *partitionClass) []*ledger.Node {
-	cpus, mem := s.req.cpusPerNode(), s.req.memPerNode
+	cpus, mem := s.req.CpusPerNode(), s.req.MemPerNode
 	out := p.openList[:0]
 	for w, word := range p.openNodes {
 		if s.part.nodes != nil {
@@ -55,8 +52,8 @@ func (ps *pass) noNodeHasRoom(s *partitionClass) bool {
 		return false
 	}
 	c := ps.envelopeOf(s.part)
-	cpus := int(min(s.req.cpusPerNode(), ledger.MaxNamedCPUs))
-	return cpus >= len(c.mem) || c.mem[cpus] < s.req.memPerNode
+	cpus := int(min(s.req.CpusPerNode(), ledger.MaxNamedCPUs))
+	return cpus >= len(c.mem) || c.mem[cpus] < s.req.MemPerNode
 }
 
 func (ps *pass) envelopeOf(part *partition) *freeEnvelope {

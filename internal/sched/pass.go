@@ -3,6 +3,7 @@ package sched
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -373,7 +374,7 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 	if !ok || ps.isClassRefused(s, least) || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, least) == nil {
 		return false
 	}
-	var picks []nodeChoice
+	var picks []fit.Choice
 	var at ledger.View
 	few := false
 	if own := p.vacatedNodes(j, p.openNodesFor(s)); own != nil {
@@ -393,7 +394,7 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 		return false
 	}
 	p.choices, end = picks, at.End
-	al := s.req.alloc(s.part.Name, picks, at)
+	al := s.req.Alloc(s.part.Name, picks, at)
 	if ps.overLimit = ps.exceedsLimit(s, j, al); ps.overLimit {
 		if al = ps.placeOnFewer(s, j, at, len(picks)); al == nil {
 			return false

@@ -7,6 +7,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 	"bireme.dev/bireme/internal/sched/sorted"
@@ -161,13 +162,13 @@ type Planner struct {
 	allocationPool      allocationPool
 	lastPromises        planPromises // of the last plan
 	sparePromises       planPromises // for the next one to fill
-	setScratch          setScratch
+	setScratch          fit.Scratch
 	passScratch
 }
 
 // passScratch is reusable memory of passes.
 type passScratch struct {
-	choices      []nodeChoice
+	choices      []fit.Choice
 	free         ledger.Resources
 	walks        []queueWalk
 	rooms        []int32
@@ -238,8 +239,10 @@ func (s *allocationPool) put(h *ledger.Allocation) {
 // New returns an empty planner.
 func New(cfg Config) *Planner {
 	p := &Planner{
-		cfg: cfg, ledger: ledger.New(), partitionByName: map[core.PartitionName]*partition{}, pending: map[core.JobID]pendingJob{},
-		classes: map[classKey]*classInfo{}, allocations: map[core.JobID]*ledger.Allocation{}, arrayRunning: map[core.JobID]int32{},
+		cfg: cfg, ledger: ledger.New(), partitionByName: map[core.PartitionName]*partition{},
+		pending: map[core.JobID]pendingJob{},
+		classes: map[classKey]*classInfo{}, allocations: map[core.JobID]*ledger.Allocation{},
+		arrayRunning: map[core.JobID]int32{},
 	}
 	p.whoFunc, p.licenses, p.numberedAt = p.whoIn, map[string]*licensePool{}, -1
 	p.hets.planner = p

@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -71,30 +72,37 @@ func TestFewNodes(t *testing.T) {
 	t.Parallel()
 	p := planner()
 	p.Apply(Changes{Nodes: []*core.Node{
-		coretest.Node("n1").ID(1).CPUs(1).Build(), coretest.Node("n2").ID(2).CPUs(2).Build(), coretest.Node("n3").ID(3).CPUs(4).Build(),
+		coretest.Node("n1").ID(1).CPUs(1).Build(), coretest.Node("n2").ID(2).CPUs(2).Build(),
+		coretest.Node("n3").ID(3).CPUs(4).Build(),
 	}})
 	for name, tc := range map[string]struct {
 		job  *core.Job
 		want []core.NodeName
 	}{
-		"one node":             {coretest.Job().Nodes(1).Tasks(3).Build(), []core.NodeName{"n3"}},
-		"two nodes":            {coretest.Job().Nodes(2).Tasks(6).Build(), []core.NodeName{"n2", "n3"}},
-		"two nodes, one named": {coretest.Job().Nodes(2).Tasks(5).Set(func(s *core.Spec) { s.Extra = &core.Extra{NodeList: "n1"} }).Build(), []core.NodeName{"n1", "n3"}},
+		"one node":  {coretest.Job().Nodes(1).Tasks(3).Build(), []core.NodeName{"n3"}},
+		"two nodes": {coretest.Job().Nodes(2).Tasks(6).Build(), []core.NodeName{"n2", "n3"}},
+		"two nodes, one named": {coretest.Job().Nodes(2).Tasks(5).Set(func(s *core.Spec) {
+			s.Extra = &core.Extra{NodeList: "n1"}
+		}).Build(), []core.NodeName{"n1", "n3"}},
 		"as few as will do": {coretest.Job().Tasks(3).Set(func(s *core.Spec) {
 			s.Shape.NodesMin, s.Shape.NodesMax = 1,
 				2
 		}).Build(), []core.NodeName{"n1", "n2"}},
-		"more than all have":    {coretest.Job().Nodes(2).Tasks(7).Build(), nil},
-		"tasks a node":          {coretest.Job().Nodes(3).Tasks(3).Set(func(s *core.Spec) { s.Shape.TasksPerNode = 1 }).Build(), []core.NodeName{"n1", "n2", "n3"}},
-		"too many tasks a node": {coretest.Job().Nodes(2).Tasks(4).Set(func(s *core.Spec) { s.Shape.TasksPerNode = 1 }).Build(), nil},
+		"more than all have": {coretest.Job().Nodes(2).Tasks(7).Build(), nil},
+		"tasks a node": {coretest.Job().Nodes(3).Tasks(3).Set(func(s *core.Spec) {
+			s.Shape.TasksPerNode = 1
+		}).Build(), []core.NodeName{"n1", "n2", "n3"}},
+		"too many tasks a node": {coretest.Job().Nodes(2).Tasks(4).Set(func(s *core.Spec) {
+			s.Shape.TasksPerNode = 1
+		}).Build(), nil},
 	} {
-		n := requestOf(tc.job.Spec, p.cfg.Hosts)
-		n.bindLedger(p.ledger, nil, false)
+		n := fit.RequestOf(tc.job.Spec, p.cfg.Hosts)
+		n.BindLedger(p.ledger, nil, false)
 		var got []core.NodeName
-		for _, pk := range n.choose(ledger.View{Nodes: p.ledger.Order}, nil) {
-			got = append(got, pk.node.Record.Name)
-			if pk.tasks < 1 || pk.tasks > pk.capacity {
-				t.Errorf("%s: %d tasks on %s, which has room for %d", name, pk.tasks, pk.node.Record.Name, pk.capacity)
+		for _, pk := range n.Choose(ledger.View{Nodes: p.ledger.Order}, nil) {
+			got = append(got, pk.Node.Record.Name)
+			if pk.Tasks < 1 || pk.Tasks > pk.Capacity {
+				t.Errorf("%s: %d tasks on %s, which has room for %d", name, pk.Tasks, pk.Node.Record.Name, pk.Capacity)
 			}
 		}
 		if len(got) != len(tc.want) {

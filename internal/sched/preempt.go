@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 	"bireme.dev/bireme/internal/sched/sorted"
@@ -300,10 +301,10 @@ func (ps *pass) reserveVacated(s *partitionClass, j *core.Job) bool {
 	return true
 }
 
-func namesOf(picks []nodeChoice) []core.NodeName {
+func namesOf(picks []fit.Choice) []core.NodeName {
 	names := make([]core.NodeName, len(picks))
 	for i := range picks {
-		names[i] = picks[i].node.Record.Name
+		names[i] = picks[i].Node.Record.Name
 	}
 	slices.Sort(names)
 	return names
@@ -347,7 +348,7 @@ func (ps *pass) newVictimSearch(s *partitionClass, j *core.Job, end core.Time) *
 	hu := &ps.p.victims
 	hu.planner, hu.class, hu.req, hu.preemptor, hu.job, hu.now, hu.end, hu.countLeaving, hu.ignoreReservations = ps.p,
 		s, &s.req, s.preemptor, j, ps.plan.Now, end, false, false
-	hu.tasksPerNode = (s.req.tasks + s.req.nodesMin - 1) / s.req.nodesMin
+	hu.tasksPerNode = (s.req.Tasks + s.req.NodesMin - 1) / s.req.NodesMin
 	hu.order = s.preemptor.Rules.Cfg.Order
 	return hu
 }
@@ -430,7 +431,7 @@ func (ps *pass) preempt(h *ledger.Allocation, s *partitionClass, j *core.Job) {
 
 // startOnSuspended starts a job now on free resources and on CPUs of jobs that are suspended for it. It returns false
 // if that exceeds a limit.
-func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Job, task int32, picks []nodeChoice,
+func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Job, task int32, picks []fit.Choice,
 	end core.Time,
 ) bool {
 	p := ps.p
@@ -440,12 +441,12 @@ func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Jo
 	}
 	free := make([]int32, len(picks)) // free CPUs without the victims', where CPUs are not numbered
 	for i := range picks {
-		free[i] = picks[i].node.Free.Cpus
+		free[i] = picks[i].Node.Free.Cpus
 	}
 	for _, h := range who {
 		p.moveCPUs(h, true)
 	}
-	al := s.req.alloc(s.part.Name, picks, hu.view())
+	al := s.req.Alloc(s.part.Name, picks, hu.view())
 	terms := alloc.TermsOf(j.Spec, al)
 	ps.recordExtras(s, al, end)
 	if ps.overLimit = ps.exceedsLimit(s, j, al); ps.overLimit {

@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/sorted"
 )
@@ -251,7 +252,7 @@ func (g *provisioner) provide(w unplacedJob) {
 // provisionOption is one way to hold a job.
 type provisionOption struct {
 	class   *partitionClass
-	choices []nodeChoice
+	choices []fit.Choice
 	from    []futureNode // the picks are among these; those from fresh on are new
 	fresh   int
 	offer   int
@@ -263,7 +264,7 @@ func (g *provisioner) provideOne(w *unplacedJob, wait core.Time) bool {
 	var best *provisionOption
 	for i := range w.class.partitions {
 		s := &w.class.partitions[i]
-		if isPartitionDown(s.part.State) || s.overTimeLimit || len(s.options) > 0 || len(s.req.required) > 0 &&
+		if isPartitionDown(s.part.State) || s.overTimeLimit || len(s.options) > 0 || len(s.req.Required) > 0 &&
 			g.pass.p.poweredDown == 0 {
 			continue
 		}
@@ -284,7 +285,7 @@ func (g *provisioner) provideOne(w *unplacedJob, wait core.Time) bool {
 func (g *provisioner) ways(w *unplacedJob, s *partitionClass, wait core.Time) (out []*provisionOption) {
 	p, now := g.pass.p, g.pass.plan.Now
 	nodes := g.planned
-	if wait == alloc.Never && s.req.nodesMax > 1 { // it may need what others have now, together with more
+	if wait == alloc.Never && s.req.NodesMax > 1 { // it may need what others have now, together with more
 		nodes = g.inTime()
 	}
 	var base []futureNode
@@ -318,7 +319,7 @@ func (g *provisioner) ways(w *unplacedJob, s *partitionClass, wait core.Time) (o
 	most := w.job.Spec.More().MaxPrice
 	for k := range p.cfg.Offers {
 		o := &p.cfg.Offers[k]
-		n := min(g.left[k], s.req.nodesMax)
+		n := min(g.left[k], s.req.NodesMax)
 		if n <= 0 || !o.Serves(s.part.Name, w.job.Spec.Project) || most > 0 && o.Price > most || !worth(o.PowerUp) {
 			continue
 		}
@@ -389,13 +390,13 @@ func (g *provisioner) choose(s *partitionClass, from []futureNode, fresh, offer 
 	for i := range from {
 		look.Nodes[i] = from[i].node
 	}
-	picks := s.req.choose(look, nil)
+	picks := s.req.Choose(look, nil)
 	if picks == nil {
 		return nil
 	}
 	c := &provisionOption{class: s, choices: picks, from: from, fresh: fresh, offer: offer}
 	for _, pk := range picks {
-		i := slices.Index(look.Nodes, pk.node)
+		i := slices.Index(look.Nodes, pk.Node)
 		if i >= fresh && offer >= 0 {
 			c.price += g.pass.p.cfg.Offers[offer].Price
 		}
@@ -409,13 +410,13 @@ func (g *provisioner) take(w *unplacedJob, c *provisionOption) {
 	plan := g.pass.plan
 	news, ready := int32(0), core.Time(0)
 	for _, pk := range c.choices {
-		i := slices.IndexFunc(c.from, func(sp futureNode) bool { return sp.node == pk.node })
-		use := c.class.req.usage(pk.node, pk.tasks, &pk.node.Free)
-		pk.node.Free.Subtract(&use)
+		i := slices.IndexFunc(c.from, func(sp futureNode) bool { return sp.node == pk.Node })
+		use := c.class.req.Usage(pk.Node, pk.Tasks, &pk.Node.Free)
+		pk.Node.Free.Subtract(&use)
 		if i >= c.fresh {
 			g.planned = append(g.planned, c.from[i])
 		}
-		if k := slices.IndexFunc(g.planned, func(sp futureNode) bool { return sp.node == pk.node }); k >= 0 {
+		if k := slices.IndexFunc(g.planned, func(sp futureNode) bool { return sp.node == pk.Node }); k >= 0 {
 			g.planned[k].until = max(g.planned[k].until, alloc.AddTime(c.ready, alloc.TimeLimit(w.job.Spec)))
 		}
 		if i < c.fresh {
@@ -424,11 +425,11 @@ func (g *provisioner) take(w *unplacedJob, c *provisionOption) {
 		news++
 		ready = max(ready, c.from[i].ready)
 		if c.offer < 0 {
-			if g.pass.p.ledger.Nodes[pk.node.Record.Name].Record.Flags.Has(core.NodePoweringUp) {
+			if g.pass.p.ledger.Nodes[pk.Node.Record.Name].Record.Flags.Has(core.NodePoweringUp) {
 				news--
 			} else {
 				g.requests = append(g.requests, Provision{
-					Node: pk.node.Record.Name, Count: 1, For: w.job.ID,
+					Node: pk.Node.Record.Name, Count: 1, For: w.job.ID,
 					Ready: c.from[i].ready,
 				})
 			}
@@ -468,27 +469,4 @@ func (p *Plan) withProvision(j *core.Job, w Reason) Reason {
 		w.Expected, w.Estimate = g.at, true
 	}
 	return w
-}
-
-// OffersCouldHold reports whether some offer could hold a job that the nodes there are cannot.
-func OffersCouldHold(offers []core.Offer, spec *core.Spec, part core.PartitionName, names alloc.HostsFunc) bool {
-	for i := range offers {
-		o := &offers[i]
-		if most := spec.More().MaxPrice; !o.Serves(part, spec.Project) || most > 0 && o.Price > most || o.Max <= 0 {
-			continue
-		}
-		l := ledger.New()
-		n := requestOf(spec, names)
-		for k := range min(o.Max, max(n.nodesMin, n.nodesMax)) {
-			l.SetNode(&core.Node{
-				ID: int64(k + 1), Name: core.NodeName(fmt.Sprint(o.Name, k)), Roles: core.Compute,
-				Hardware: o.Hardware, Features: o.Features,
-			})
-		}
-		n.bindLedger(l, nil, false)
-		if len(n.required) == 0 && checkSatisfiable(l, &n, nil, l.Order) == nil {
-			return true
-		}
-	}
-	return false
 }

@@ -67,9 +67,9 @@ func (ps *pass) stillRefused(s *partitionClass) bool {
 		if a.FreedSeq != i || !s.part.has(a) {
 			continue
 		}
-		room := n.tasksAt(&at, a)
+		room := n.TasksAt(&at, a)
 		promised = promised || at.End != 0 && len(a.Reserved) > 0
-		if room <= 0 || n.nodesMax == 1 && room < n.tasks || !n.accepts(a, &at) {
+		if room <= 0 || n.NodesMax == 1 && room < n.Tasks || !n.Accepts(a, &at) {
 			continue
 		}
 		nodes++
@@ -125,7 +125,7 @@ func (b *maxFreed) add(a *ledger.Node) {
 // isBelow reports whether no node that came free has room for a task of the class.
 func (b *maxFreed) isBelow(s *partitionClass) bool {
 	n := &s.req
-	return b.nodes == 0 || n.detail == nil && (n.cpusPerTask > b.cpus || n.minCPUs > b.cpus || n.memPerNode > b.mem)
+	return b.nodes == 0 || n.Detail == nil && (n.CpusPerTask > b.cpus || n.MinCPUs > b.cpus || n.MemPerNode > b.mem)
 }
 
 // lastReservationBefore returns the latest start of a reservation that a job of the class ending at end would overlap;
@@ -146,10 +146,10 @@ func (ps *pass) lastReservationBefore(s *partitionClass, end core.Time) (beyond 
 // way of this one. Without reservations in the way no job of the class can. It holds until enough comes free.
 func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 	p, n := ps.p, &s.req
-	r := refusal{freedSeq: p.freed.next(), from: ps.lastReservationBefore(s, end), nodes: 1, tasks: int64(n.tasks)}
+	r := refusal{freedSeq: p.freed.next(), from: ps.lastReservationBefore(s, end), nodes: 1, tasks: int64(n.Tasks)}
 	if r.from != 0 || len(p.advances) > 0 {
 		switch {
-		case ps.noNodeHasRoom(s) || n.choose(ledger.View{Nodes: p.openNodesFor(s), JoinShared: true}, p.choices) == nil:
+		case ps.noNodeHasRoom(s) || n.Choose(ledger.View{Nodes: p.openNodesFor(s), JoinShared: true}, p.choices) == nil:
 			r.from = 0
 		case r.from == 0: // its own advance reservation has no room for it
 			s.refusal = refusal{}
@@ -160,10 +160,10 @@ func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 	if r.from != 0 {
 		r.reservations, at.End = int32(len(ps.reserved)), alloc.AddTime(r.from, 1)
 	}
-	if n.nodesMax > 1 {
-		r.nodes, r.tasks = n.nodesMin, int64(n.tasks)
+	if n.NodesMax > 1 {
+		r.nodes, r.tasks = n.NodesMin, int64(n.Tasks)
 		for _, a := range p.openNodesFor(s) {
-			if room := n.tasksAt(&at, a); room > 0 && n.accepts(a, &at) {
+			if room := n.TasksAt(&at, a); room > 0 && n.Accepts(a, &at) {
 				r.nodes--
 				r.tasks -= int64(room)
 			}
@@ -178,9 +178,9 @@ func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 // recordNoRoom is recordRefusal for a class of which no node has room for a single task.
 func (ps *pass) recordNoRoom(s *partitionClass) {
 	n := &s.req
-	s.refusal = refusal{freedSeq: ps.p.freed.next(), nodes: 1, tasks: int64(n.tasks)}
-	if n.nodesMax > 1 {
-		s.refusal.nodes = n.nodesMin
+	s.refusal = refusal{freedSeq: ps.p.freed.next(), nodes: 1, tasks: int64(n.Tasks)}
+	if n.NodesMax > 1 {
+		s.refusal.nodes = n.NodesMin
 	}
 	ps.closeClass(s, 0)
 }
@@ -210,7 +210,7 @@ func (ps *pass) closeClass(s *partitionClass, until core.Time) {
 
 // fitsOnlyFreed reports whether a job of the class can start only on nodes in Planner.freed: no other node has room.
 func (ps *pass) fitsOnlyFreed(s *partitionClass, end core.Time) bool {
-	return s.req.nodesMax == 1 && s.req.tasks == 1 && s.advance == nil && ps.refusalApplies(s, end)
+	return s.req.NodesMax == 1 && s.req.Tasks == 1 && s.advance == nil && ps.refusalApplies(s, end)
 }
 
 // freedNodes lists the nodes of a partition in Planner.freed that have anything free, in the order they are tried.

@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/sorted"
 )
@@ -69,7 +70,7 @@ func (ps *pass) addReservation(r *ledger.Reservation) {
 }
 
 // reservation makes a reservation of the nodes chosen for the time sw.view.At.
-func (sw *startSearch) reservation(job core.JobID, picks []nodeChoice) *ledger.Reservation {
+func (sw *startSearch) reservation(job core.JobID, picks []fit.Choice) *ledger.Reservation {
 	r := &ledger.Reservation{
 		Job: job, Start: sw.view.At, End: sw.view.End, Nodes: make([]*ledger.Node, len(picks)),
 		OnNodes: make([]ledger.NodeReservation, len(picks)),
@@ -81,10 +82,10 @@ func (sw *startSearch) reservation(job core.JobID, picks []nodeChoice) *ledger.R
 		r.Licenses = sw.pass.licensesFor(s, r.Start, r.End)
 	}
 	for i, pk := range picks {
-		r.Nodes[i] = pk.node
+		r.Nodes[i] = pk.Node
 		r.OnNodes[i] = ledger.NodeReservation{
-			Reservation: r, Node: pk.node, Job: job, Advance: r.Advance, User: sw.req.user,
-			Start: r.Start, End: r.End, Uses: sw.req.reservedUsage(&picks[i], sw.view.Free(pk.node)),
+			Reservation: r, Node: pk.Node, Job: job, Advance: r.Advance, User: sw.req.User,
+			Start: r.Start, End: r.End, Uses: sw.req.ReservedUsage(&picks[i], sw.view.Free(pk.Node)),
 		}
 	}
 	return r
@@ -114,17 +115,17 @@ func (ps *pass) reserveOnNodes(r *ledger.Reservation) {
 
 // startSearch finds the earliest start of a job. It goes through the times at which resources come free.
 type startSearch struct {
-	pass         *pass
-	class        *partitionClass
-	req          *request
-	length       core.Time
-	part         *partition
-	view         ledger.View // the time the search has reached
-	roomTotals               // sums over the nodes at that time
-	marks        []roomMark  // changes of room per node, in order of time,
-	recording    bool        // recorded only if this is set; see searchCache
-	resumeAt     core.Time   // if not 0, the search resumed at this time,
-	roomAtResume []int32     // at which each node could take so many tasks
+	pass           *pass
+	class          *partitionClass
+	req            *fit.Request
+	length         core.Time
+	part           *partition
+	view           ledger.View // the time the search has reached
+	fit.RoomTotals             // sums over the nodes at that time
+	marks          []roomMark  // changes of room per node, in order of time,
+	recording      bool        // recorded only if this is set; see searchCache
+	resumeAt       core.Time   // if not 0, the search resumed at this time,
+	roomAtResume   []int32     // at which each node could take so many tasks
 
 	points      []changePoint
 	last        core.Time // if set, the search stops after this time
@@ -133,7 +134,7 @@ type startSearch struct {
 }
 
 // vacated searches only the nodes that preempted jobs leave to the job, up to the time by which they are gone.
-func (sw *startSearch) vacated(j *core.Job) []nodeChoice {
+func (sw *startSearch) vacated(j *core.Job) []fit.Choice {
 	own := sw.pass.p.vacatedNodes(j, sw.view.Nodes)
 	if own == nil {
 		return nil
@@ -165,12 +166,12 @@ func (ps *pass) newStartSearch(s *partitionClass, j *core.Job) startSearch {
 }
 
 // earliest returns the nodes the job would start on, with the time in sw.view.At, or nil if there is no such time.
-func (sw *startSearch) earliest() []nodeChoice {
+func (sw *startSearch) earliest() []fit.Choice {
 	p := sw.pass.p
 	now := sw.pass.plan.Now
 	soon := now + alloc.OverdueDelay
-	sw.roomTotals = newRoomTotals(sw.req, p.rooms)
-	defer func() { p.rooms = sw.rooms }()
+	sw.RoomTotals = fit.NewRoomTotals(sw.req, p.rooms)
+	defer func() { p.rooms = sw.Rooms }()
 	sw.setTime(now)
 	for _, a := range p.openNodesFor(sw.class) { // the other nodes have nothing free yet
 		if sw.follow(a) {
@@ -182,7 +183,7 @@ func (sw *startSearch) earliest() []nodeChoice {
 }
 
 // resume is earliest from a given time on. rooms says how many tasks each node could take then.
-func (sw *startSearch) resume(from core.Time, rooms []int32) []nodeChoice {
+func (sw *startSearch) resume(from core.Time, rooms []int32) []fit.Choice {
 	p := sw.pass.p
 	soon := sw.pass.plan.Now + alloc.OverdueDelay
 	p.scans++
@@ -193,7 +194,7 @@ func (sw *startSearch) resume(from core.Time, rooms []int32) []nodeChoice {
 }
 
 // continueFrom goes on from a position in the list of job ends.
-func (sw *startSearch) continueFrom(w sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd], soon core.Time) []nodeChoice {
+func (sw *startSearch) continueFrom(w sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd], soon core.Time) []fit.Choice {
 	p := sw.pass.p
 	for {
 		e := w.Current()
@@ -225,8 +226,8 @@ func (sw *startSearch) continueFrom(w sorted.Cursor[ledger.AllocEnd, *ledger.All
 			changed = changed || sw.class.advance != nil || sw.class.licenses != nil || sw.points[0].at == sw.from
 			sw.points = sw.points[1:]
 		}
-		if changed && t >= sw.from && sw.mayFit() && (sw.class.advance == nil && sw.class.licenses == nil || sw.isOpen()) {
-			if picks := sw.req.choose(sw.view, p.choices); picks != nil {
+		if changed && t >= sw.from && sw.MayFit() && (sw.class.advance == nil && sw.class.licenses == nil || sw.isOpen()) {
+			if picks := sw.req.Choose(sw.view, p.choices); picks != nil {
 				p.choices = picks
 				return picks
 			}
@@ -264,7 +265,7 @@ func (sw *startSearch) follow(a *ledger.Node) bool {
 	if a.Ignored == sw.view.Scan {
 		return false
 	}
-	if !sw.req.accepts(a, &sw.view) || sw.part.nodes != nil && !sw.part.nodes[a.Record.Name] ||
+	if !sw.req.Accepts(a, &sw.view) || sw.part.nodes != nil && !sw.part.nodes[a.Record.Name] ||
 		sw.class.advance.ConfinesNodes() && !sw.class.advance.Nodes[a.Record.Name] {
 		a.Ignored = sw.view.Scan
 		return false
@@ -287,7 +288,7 @@ func (sw *startSearch) measure(a *ledger.Node) {
 	if room == a.RoomThen {
 		return
 	}
-	sw.change(a.RoomThen, room)
+	sw.Change(a.RoomThen, room)
 	a.RoomThen = room
 	if sw.recording {
 		at := sw.view.At
@@ -300,9 +301,9 @@ func (sw *startSearch) measure(a *ledger.Node) {
 
 // tasksOn returns how many tasks the node could take at sw.view.At, capped at what the job can use of one node.
 func (sw *startSearch) tasksOn(a *ledger.Node) int32 {
-	room := sw.req.tasksAt(&sw.view, a)
-	if sw.req.set == nil {
-		return min(room, sw.req.tasks-sw.req.nodesMin+1)
+	room := sw.req.TasksAt(&sw.view, a)
+	if sw.req.Set == nil {
+		return min(room, sw.req.Tasks-sw.req.NodesMin+1)
 	}
 	return room
 }

@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -31,7 +32,7 @@ type roomMark struct {
 
 // canCacheSearch reports whether a cached search finds the same as a new one.
 func (ps *pass) canCacheSearch(s *partitionClass) bool {
-	return ps.p.tracking && len(ps.p.advances) == 0 && s.advance == nil && s.licenses == nil && s.req.user == ""
+	return ps.p.tracking && len(ps.p.advances) == 0 && s.advance == nil && s.licenses == nil && s.req.User == ""
 }
 
 // cachedSearch returns the cached search for jobs of a class and a length, or a new one.
@@ -69,7 +70,7 @@ func (sr *searchCache) find(sw *startSearch, job core.JobID) *ledger.Reservation
 			return r
 		}
 	}
-	var picks []nodeChoice
+	var picks []fit.Choice
 	if ok {
 		picks, ok = sr.update(sw, fresh)
 	}
@@ -134,7 +135,7 @@ func (sr *searchCache) changedNodes(ps *pass) (fresh []*ledger.Node, ok bool) {
 }
 
 // update merges the changes into the marks. It returns false if the marks do not reach far enough.
-func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []nodeChoice, ok bool) {
+func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []fit.Choice, ok bool) {
 	p := sw.pass.p
 	horizon := alloc.Never
 	if !sr.complete {
@@ -155,8 +156,8 @@ func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []no
 	rooms := append(p.nodeRooms[:0], make([]int32, len(p.ledger.Order))...)
 	p.newMarks, p.changedSet, p.nodeRooms = anew, isNew, rooms
 
-	sw.roomTotals = newRoomTotals(sw.req, p.rooms)
-	defer func() { p.rooms = sw.rooms }()
+	sw.RoomTotals = fit.NewRoomTotals(sw.req, p.rooms)
+	defer func() { p.rooms = sw.Rooms }()
 	out := p.marks[:0]
 	old := sr.marks
 	for len(old) > 0 || len(anew) > 0 {
@@ -169,7 +170,7 @@ func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []no
 		}
 		for len(old) > 0 && old[0].at == t {
 			if m := old[0]; !isNew.Has(m.index) {
-				sw.change(rooms[m.index], m.room)
+				sw.Change(rooms[m.index], m.room)
 				rooms[m.index] = m.room
 				out = append(out, m)
 			}
@@ -177,12 +178,12 @@ func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []no
 		}
 		for len(anew) > 0 && anew[0].at == t {
 			m := anew[0]
-			sw.change(rooms[m.index], m.room)
+			sw.Change(rooms[m.index], m.room)
 			rooms[m.index] = m.room
 			out = append(out, m)
 			anew = anew[1:]
 		}
-		if !sw.mayFit() {
+		if !sw.MayFit() {
 			continue
 		}
 		if t == 0 { // it fits now but was not started: the reason is outside this search
@@ -204,7 +205,7 @@ func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []no
 }
 
 // chooseAt chooses among the nodes that have room at sw.view.At.
-func (sw *startSearch) chooseAt(rooms []int32) []nodeChoice {
+func (sw *startSearch) chooseAt(rooms []int32) []fit.Choice {
 	p := sw.pass.p
 	nodes := p.roomNodes[:0]
 	for i, room := range rooms {
@@ -216,7 +217,7 @@ func (sw *startSearch) chooseAt(rooms []int32) []nodeChoice {
 	p.scans++ // invalidate what was computed for other times
 	sw.view.Scan = p.scans
 	sw.view.Nodes, sw.view.OverdueAt = nodes, sw.pass.plan.Now+alloc.OverdueDelay
-	picks := sw.req.choose(sw.view, p.choices)
+	picks := sw.req.Choose(sw.view, p.choices)
 	if picks != nil {
 		p.choices = picks
 	}
@@ -225,7 +226,7 @@ func (sw *startSearch) chooseAt(rooms []int32) []nodeChoice {
 
 // roomChanges lists the times up to horizon at which a node's room changes.
 func (sw *startSearch) roomChanges(a *ledger.Node, horizon core.Time, out []roomMark) []roomMark {
-	if !sw.req.accepts(a, &sw.view) || !sw.part.has(a) {
+	if !sw.req.Accepts(a, &sw.view) || !sw.part.has(a) {
 		return out
 	}
 	now := sw.pass.plan.Now

@@ -1,181 +1,29 @@
 package sched
 
 import (
-	"fmt"
-	"strconv"
-
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// setRequest is what a job, its partition or the network asks of its nodes as a whole. Most jobs of most clusters have
-// none and take the first nodes with room; those with one go the long way: see seek.
-type setRequest struct {
-	constraint, preferred *grammar.Constraint // --constraint, unless need.features says it all, and --prefer
-	text                  string              // hard, as it was written
-	contiguous            bool
-	wantsMax              bool  // as many nodes as can be had
-	wantsMin              bool  // as few as will do
-	tasksPerNode          int32 // if not 0, every node has so many tasks: how many there are in all follows from the nodes
-	spread                bool  // over as many nodes as there are tasks for, wherever they are
-	leastLoaded           bool  // the least loaded nodes first
-	segment               int32 // nodes come in groups of so many, each within a block
-	switches              int32 // leaf switches at most; 0: any
-
-	ledger   *ledger.Ledger // whose topology and order of nodes count
-	scratch  *setScratch
-	implicit bool // the job asks for nothing: it is only the network or the partition that choose their way
-}
-
-// hasNoSetRequest reports whether a request has nothing that readSet reads.
-func hasNoSetRequest(s *core.Spec) bool {
-	sh, x := &s.Shape, s.Extra
-	return (sh.NodesMax <= sh.NodesMin || sh.NodesMax <= 1) && (sh.More == nil || !sh.More.SpreadJob &&
-		!sh.More.UseMinNodes) &&
-		(x == nil || x.Prefer == "" && !x.Contiguous && x.Segment == 0 && validSwitches(x))
-}
-
-// appendSetRequest names all that readSet reads beside the constraint.
-func appendSetRequest(b []byte, s *core.Spec) []byte {
-	sh, x, wide := &s.Shape, s.More(), s.Shape.Wide()
-	b = append(append(b, 0), x.Prefer...)
-	b = strconv.AppendInt(append(b, 0), int64(x.Segment), 10)
-	for _, is := range [...]bool{
-		validSwitches(x), x.Contiguous, sh.Given&core.GivenTasks != 0, wide.SpreadJob,
-		wide.UseMinNodes,
-	} {
-		b = strconv.AppendBool(b, is)
-	}
-	return b
-}
-
-// readSet reads what a spec asks of its nodes as a whole, and adjusts how many there are; nil if nothing.
-func (n *request) readSet(s *core.Spec) {
-	sh, x, wide := &s.Shape, s.More(), s.Shape.Wide()
-	w := setRequest{contiguous: x.Contiguous, segment: x.Segment, spread: wide.SpreadJob}
-	ranged := sh.NodesMax > max(1, sh.NodesMin)
-	w.wantsMax, w.wantsMin = ranged && !wide.UseMinNodes, wide.UseMinNodes && (ranged || sh.NodesMax == 0)
-	if x.Prefer != "" {
-		w.preferred = parseConstraint(x.Prefer)
-	}
-	if x.Constraint != "" {
-		if w.preferred == nil && IsSimpleConstraint(x.Constraint) {
-			n.features = splitFeatures(x.Constraint)
-		} else {
-			w.constraint, w.text = parseConstraint(x.Constraint), x.Constraint
-		}
-	}
-	// nodes follow from the counts
-	if c := w.constraint; c != nil && len(c.Counts) > 0 && sh.NodesMin == 0 && sh.NodesMax == 0 {
-		sum := int32(0)
-		for i := range c.Counts {
-			sum += c.Counts[i].Count
-		}
-		n.raiseNodes(sum)
-	}
-	if sh.NodesMin == 0 && sh.NodesMax == 0 && w.spread {
-		w.wantsMax = n.nodesMax > n.nodesMin
-	}
-	if ranged {
-		if each := max(1, sh.TasksPerNode); sh.Given&core.GivenTasks == 0 && n.tasks == n.nodesMin*each {
-			w.tasksPerNode = each
-		} else {
-			n.nodesMax = max(n.nodesMin, min(n.nodesMax, n.tasks)) // a node without a task is none of the job's
-		}
-	}
-	w.wantsMax = w.wantsMax && n.nodesMax > n.nodesMin
-	if w.constraint != nil || w.preferred != nil || w.contiguous || w.wantsMax || w.wantsMin || w.tasksPerNode > 0 ||
-		w.segment > 0 || w.spread {
-		n.set = &w
-	}
-}
-
-// bindLedger adds to a request the partition's way of choosing nodes and the network.
-func (n *request) bindLedger(l *ledger.Ledger, scratch *setScratch, lln bool) {
-	n.single = singleFit{ledger: l, version: -1}
-	if n.set == nil && l.Net == nil && !lln {
-		return
-	}
-	w := setRequest{implicit: true}
-	if n.set != nil {
-		w = *n.set
-	}
-	if scratch == nil {
-		scratch = &setScratch{}
-	}
-	w.ledger, w.scratch, w.leastLoaded = l, scratch, lln || w.spread
-	n.set = &w
-	if w.tasksPerNode > 0 {
-		n.tasks = n.nodesMin * w.tasksPerNode // the partition may have raised it
-	}
-}
-
-// String tells what is wished, for people.
-func (w *setRequest) String() (t string) {
-	if w.constraint != nil {
-		t += ", constraint " + w.text
-	}
-	if w.contiguous {
-		t += ", nodes without a gap"
-	}
-	if w.segment > 0 {
-		t += fmt.Sprintf(", in segments of %d", w.segment)
-	}
-	return t
-}
-
-// parseConstraint reads a constraint that admission has let in. One that cannot be read is in need.unreadable, and its
-// job fits nowhere.
-func parseConstraint(text string) *grammar.Constraint {
-	c, err := grammar.ParseConstraint(text)
-	if err != nil {
-		return nil
-	}
-	return c
-}
-
-// accepts reports whether a node may be among those of a job, whatever the others are.
-func (w *setRequest) accepts(n *core.Node) bool {
-	return w.constraint == nil && w.preferred == nil || meetsConstraint(w.constraint, n) || w.preferred != nil &&
-		meetsConstraint(w.preferred, n)
-}
-
-// meetsConstraint reports whether a node may be part of an allocation under a constraint.
-func meetsConstraint(c *grammar.Constraint, n *core.Node) bool {
-	if c == nil {
-		return true
-	}
-	if c.All != nil && !c.All.Has(n.Features) {
-		return false
-	}
-	for _, f := range c.Either {
-		if f.Has(n.Features) {
-			return true
-		}
-	}
-	return len(c.Either) == 0
-}
-
 // placeOnFewer places a job that would like more nodes than its limits allow on as many as they do.
 func (ps *pass) placeOnFewer(s *partitionClass, j *core.Job, at ledger.View, had int) *core.Alloc {
-	w := s.req.set
-	if w == nil || !w.wantsMax {
+	w := s.req.Set
+	if w == nil || !w.WantsMax {
 		return nil
 	}
 	var best *core.Alloc
-	for lo, hi := int(s.req.nodesMin), had-1; lo <= hi; { // what is over a limit is so with more nodes too
+	for lo, hi := int(s.req.NodesMin), had-1; lo <= hi; { // what is over a limit is so with more nodes too
 		mid := (lo + hi) / 2
 		n, v := s.req, *w
-		n.nodesMax, n.set = int32(mid), &v
-		v.wantsMax = n.nodesMax > n.nodesMin
-		picks := n.choose(at, ps.p.choices)
+		n.NodesMax, n.Set = int32(mid), &v
+		v.WantsMax = n.NodesMax > n.NodesMin
+		picks := n.Choose(at, ps.p.choices)
 		if picks == nil { // so few have too little room
 			lo = mid + 1
 			continue
 		}
 		ps.p.choices = picks
-		if al := n.alloc(s.part.Name, picks, at); ps.exceedsLimit(s, j, al) {
+		if al := n.Alloc(s.part.Name, picks, at); ps.exceedsLimit(s, j, al) {
 			hi = mid - 1
 		} else {
 			best, lo = al, mid+1

@@ -51,8 +51,8 @@ func (ps *pass) classesToVisit(part *partition) (slots []*partitionClass, since 
 func (part *partition) putToSleep(s *partitionClass, since int64) {
 	s.sleepWalk = since
 	e := sleepingClass{class: s}
-	if n := &s.req; n.detail == nil {
-		e.cpus, e.mem = max(n.cpusPerTask, n.minCPUs), n.memPerNode
+	if n := &s.req; n.Detail == nil {
+		e.cpus, e.mem = max(n.CpusPerTask, n.MinCPUs), n.MemPerNode
 	}
 	part.sleepers = append(part.sleepers, e)
 	s.sleeperIndex = len(part.sleepers)

@@ -60,13 +60,3 @@ func (p *Plan) wakeAt(at core.Time) {
 		p.WakeAt = at
 	}
 }
-
-// withoutSwitchLimit returns the request without the limit on switches.
-func (n *request) withoutSwitchLimit() *request {
-	if n.set == nil || n.set.switches == 0 {
-		return n
-	}
-	m, w := *n, *n.set
-	w.switches, m.set = 0, &w
-	return &m
-}

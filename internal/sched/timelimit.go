@@ -6,6 +6,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -60,7 +61,7 @@ func planTime(s *core.Spec, own *advance.Reservation, now core.Time) core.Time {
 
 // chooseNow chooses nodes for a job of a class that starts now, with the latest end that delays no reservation. few
 // reports that only nodes were tried on which something came free since the class was refused.
-func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []nodeChoice, at ledger.View, few bool) {
+func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []fit.Choice, at ledger.View, few bool) {
 	at = ps.p.viewNow(s, end)
 	if few = ps.fitsOnlyFreed(s, least); few {
 		at.Nodes = ps.p.freedNodes(s.part)
@@ -79,15 +80,15 @@ func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []node
 }
 
 // chooseUntil chooses nodes for a job with a given end.
-func (ps *pass) chooseUntil(s *partitionClass, at *ledger.View) []nodeChoice {
+func (ps *pass) chooseUntil(s *partitionClass, at *ledger.View) []fit.Choice {
 	if s.licenses != nil && ps.licensesFor(s, ps.plan.Now, at.End) == nil {
 		return nil
 	}
 	at.JoinShared = false
-	picks := s.req.choose(*at, ps.p.choices)
-	if picks == nil && s.req.mayShare() { // what is idle comes before what can be shared
+	picks := s.req.Choose(*at, ps.p.choices)
+	if picks == nil && s.req.MayShare() { // what is idle comes before what can be shared
 		at.JoinShared = true
-		picks = s.req.choose(*at, ps.p.choices)
+		picks = s.req.Choose(*at, ps.p.choices)
 	}
 	return picks
 }

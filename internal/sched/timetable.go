@@ -47,7 +47,7 @@ func (ps *pass) runTimetable(part *partition) {
 		b := t.jobs[e.job.ID]
 		if b == nil {
 			n := &e.class.req
-			b = &timetableJob{length: alloc.TimeLimit(e.job.Spec), cpus: int64(max(n.tasks*n.cpusPerTask, n.minCPUs))}
+			b = &timetableJob{length: alloc.TimeLimit(e.job.Spec), cpus: int64(max(n.Tasks*n.CpusPerTask, n.MinCPUs))}
 			t.place(b, now)
 			t.jobs[e.job.ID] = b
 		}

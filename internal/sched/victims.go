@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 )
@@ -17,7 +18,7 @@ import (
 type victimSearch struct {
 	planner   *Planner
 	class     *partitionClass
-	req       *request
+	req       *fit.Request
 	preemptor *preempt.Preemptor
 	job       *core.Job
 	now       core.Time
@@ -76,7 +77,7 @@ func (hu *victimSearch) view() ledger.View {
 }
 
 // run returns nodes for the job, or nil, and sets hu.victims to the jobs that must leave them.
-func (hu *victimSearch) run(s *partitionClass) []nodeChoice {
+func (hu *victimSearch) run(s *partitionClass) []fit.Choice {
 	p := hu.planner
 	if hu.countLeaving { // waiting for leaving jobs may be enough
 		if picks := hu.choose(s, false, true); picks != nil {
@@ -97,7 +98,7 @@ func (hu *victimSearch) run(s *partitionClass) []nodeChoice {
 
 // choose computes the cost of all nodes of the partition and chooses among them. victims allows preemption, few keeps
 // the victims of each node few.
-func (hu *victimSearch) choose(s *partitionClass, victims, few bool) []nodeChoice {
+func (hu *victimSearch) choose(s *partitionClass, victims, few bool) []fit.Choice {
 	p := hu.planner
 	p.scans++
 	hu.scan = p.scans
@@ -105,7 +106,7 @@ func (hu *victimSearch) choose(s *partitionClass, victims, few bool) []nodeChoic
 	at := hu.view()
 	for i, a := range p.nodesFor(s) {
 		if len(a.Preemptable) > 0 || a.Free.Cpus > 0 {
-			if hu.req.accepts(a, &at) {
+			if hu.req.Accepts(a, &at) {
 				hu.costNode(a, i, victims, few)
 			}
 		}
@@ -116,7 +117,7 @@ func (hu *victimSearch) choose(s *partitionClass, victims, few bool) []nodeChoic
 		hu.nodes = append(hu.nodes, hu.costs[i].node)
 	}
 	at.Nodes = hu.nodes
-	return hu.req.choose(at, p.choices)
+	return hu.req.Choose(at, p.choices)
 }
 
 // costNode computes the cost of a node and stores in FreeThen what is free there then.
@@ -239,10 +240,10 @@ func (hu *victimSearch) fewestVictims(a *ledger.Node, want int32) {
 }
 
 // dropNeedless reduces hu.victims to the jobs on the chosen nodes that the job needs gone.
-func (hu *victimSearch) dropNeedless(picks []nodeChoice) {
+func (hu *victimSearch) dropNeedless(picks []fit.Choice) {
 	var who []*ledger.Allocation
 	for _, pk := range picks {
-		at := slices.IndexFunc(hu.costs, func(p nodeCost) bool { return p.node == pk.node })
+		at := slices.IndexFunc(hu.costs, func(p nodeCost) bool { return p.node == pk.Node })
 		for _, st := range hu.victims[hu.costs[at].lo:hu.costs[at].hi] {
 			if !slices.Contains(who, st.Alloc) {
 				who = append(who, st.Alloc)
@@ -267,17 +268,17 @@ func (hu *victimSearch) dropNeedless(picks []nodeChoice) {
 		hu.victims = append(hu.victims, ledger.JobOnNode{Alloc: h})
 	}
 	for _, pk := range picks { // what is free without exactly these
-		hu.removeAll(pk.node, who)
-		pk.node.FreeThen.CopyFrom(hu.freeNow(pk.node))
+		hu.removeAll(pk.Node, who)
+		pk.Node.FreeThen.CopyFrom(hu.freeNow(pk.Node))
 	}
 	hu.node = nil
 }
 
 // suffices reports whether a placement is possible if only these jobs go.
-func (hu *victimSearch) suffices(picks []nodeChoice, who []*ledger.Allocation) bool {
+func (hu *victimSearch) suffices(picks []fit.Choice, who []*ledger.Allocation) bool {
 	for _, pk := range picks {
-		hu.removeAll(pk.node, who)
-		if hu.tasksOn(pk.node) < pk.tasks {
+		hu.removeAll(pk.Node, who)
+		if hu.tasksOn(pk.Node) < pk.Tasks {
 			return false
 		}
 	}
@@ -350,7 +351,7 @@ func (hu *victimSearch) freedBy(st ledger.JobOnNode) *core.NodeAlloc {
 
 func (hu *victimSearch) tasksOn(a *ledger.Node) int32 {
 	at := hu.view()
-	return hu.req.tasksAt(&at, a)
+	return hu.req.TasksAt(&at, a)
 }
 
 // freeNow returns what the job may use of the node without hu.leaving: at most what reservations leave, plus what
@@ -383,14 +384,14 @@ func (hu *victimSearch) freeNow(a *ledger.Node) *ledger.Resources {
 }
 
 // allocFor returns what the job would get, as far as limits count it.
-func (hu *victimSearch) allocFor(s *partitionClass, picks []nodeChoice) *core.Alloc {
+func (hu *victimSearch) allocFor(s *partitionClass, picks []fit.Choice) *core.Alloc {
 	al := &core.Alloc{Partition: s.part.Name, Nodes: make([]core.NodeAlloc, len(picks))}
 	for i, pk := range picks {
-		u := hu.req.usage(pk.node, pk.tasks, hu.freeOn(pk.node))
+		u := hu.req.Usage(pk.Node, pk.Tasks, hu.freeOn(pk.Node))
 		na := &al.Nodes[i]
-		na.Node, na.CPUs, na.Mem = pk.node.Record.Name, u.Cpus, u.Mem
+		na.Node, na.CPUs, na.Mem = pk.Node.Record.Name, u.Cpus, u.Mem
 		for k, n := range u.Gres {
-			if g := &pk.node.Gres[k]; n > 0 && g.Name != "" {
+			if g := &pk.Node.Gres[k]; n > 0 && g.Name != "" {
 				na.Gres = append(na.Gres, core.GresAlloc{Name: g.Name, Type: g.Typ, Units: make([]int32, n)})
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/fit"
 )
 
 // admitConstraints reads what a job asks of its nodes as a whole.
@@ -48,7 +48,7 @@ func (s *State) admitSegment(spec *core.Spec) error {
 }
 
 // checkFeaturesExist refuses features that no node has, also where another would do.
-func (s *State) checkFeaturesExist(spec *core.Spec) *sched.Unsatisfiable {
+func (s *State) checkFeaturesExist(spec *core.Spec) *fit.Unsatisfiable {
 	x := spec.Extra
 	if x == nil {
 		return nil
@@ -63,7 +63,7 @@ func (s *State) checkFeaturesExist(spec *core.Spec) *sched.Unsatisfiable {
 		}
 		for _, name := range c.Names() {
 			if !s.featureExists(name) {
-				return &sched.Unsatisfiable{Reason: "invalid_feature", Text: fmt.Sprintf("no node has the feature %q", name)}
+				return &fit.Unsatisfiable{Reason: "invalid_feature", Text: fmt.Sprintf("no node has the feature %q", name)}
 			}
 		}
 	}

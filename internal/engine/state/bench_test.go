@@ -15,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/fit"
 )
 
 // endBatch takes what the planner and the store are given, as the engine does.
@@ -242,13 +243,13 @@ func BenchmarkMemory(b *testing.B) {
 		endBatch(st)
 		r := rand.New(rand.NewPCG(1, 1))
 		heap, rss := memory(b)
-		keys := map[sched.RequestKey]bool{}
+		keys := map[fit.Key]bool{}
 		b.StartTimer()
 		for i := range jobs {
 			in := shaped(r, i)
 			in.By.UID = 2000 + uint32(in.By.User[1]-'0')*100 + uint32(in.By.User[2]-'0')*10 + uint32(in.By.User[3]-'0')
 			if i%10 == 0 {
-				keys[sched.RequestKeyOf(in.Spec)] = true
+				keys[fit.KeyOf(in.Spec)] = true
 			}
 			if _, err := st.Apply(in); err != nil {
 				b.Fatal(err)

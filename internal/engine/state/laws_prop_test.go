@@ -13,7 +13,7 @@ import (
 	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/policy"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/fit"
 )
 
 // TestLaws lets anything happen to a small cluster and holds it to the laws after each step: no resource given twice,
@@ -197,7 +197,7 @@ func (c *chaos) submit() {
 	case 1:
 		b.MemPerCPU(core.Bytes(1+c.choose(2)) * 512 * core.MiB)
 	case 2:
-		b.Mem(sched.AllMemory)
+		b.Mem(fit.AllMemory)
 	}
 	for range c.choose(3) {
 		b.Gres("gpu", c.pick("", "a", "b"), int64(c.choose(3)))

@@ -10,8 +10,8 @@ import (
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/policyset"
 	"bireme.dev/bireme/internal/policy"
-	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -68,8 +68,8 @@ func (s *State) deriveFromConfig() {
 	for _, p := range s.cfg.Partitions {
 		nodes := alloc.PartitionNodes(&p, s.hostlists.expand)
 		s.partitions[p.Name] = &partitionInfo{
-			Partition: p, nodes: nodes, within: sched.NodeSet{Nodes: nodes},
-			admitCache: map[admitKey]*sched.Unsatisfiable{},
+			Partition: p, nodes: nodes, within: fit.NodeSet{Nodes: nodes},
+			admitCache: map[admitKey]*fit.Unsatisfiable{},
 		}
 	}
 }

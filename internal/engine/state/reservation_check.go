@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/fit"
 )
 
 // maxStartInPast is how far in the past a reservation may begin: clocks and hands are slow.
@@ -326,7 +326,7 @@ func (s *State) reservationCandidates(r *core.AdvanceReservation, not map[core.N
 	var out []candidate
 	for _, n := range s.view.nodes.All() {
 		if !n.Usable() || taken[n.Name] || not[n.Name] || !s.inPartition(n, r.Partition) ||
-			!sched.MeetsConstraint(r.Features, n) {
+			!fit.MeetsConstraint(r.Features, n) {
 			continue
 		}
 		_, free := s.busyUntil(n.Name)

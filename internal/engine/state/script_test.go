@@ -14,7 +14,7 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/core/taskset"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/fit"
 )
 
 // script is a scenario being played.
@@ -129,7 +129,7 @@ func (s *script) num(v string) int64 {
 
 func (s *script) mem(v string) core.Bytes {
 	if v == "all" {
-		return sched.AllMemory
+		return fit.AllMemory
 	}
 	mib, err := grammar.ParseMemory(v)
 	if err != nil {

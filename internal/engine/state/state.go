@@ -16,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/usage"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -188,14 +189,14 @@ type State struct {
 type partitionInfo struct {
 	core.Partition
 	nodes  map[core.NodeName]bool
-	within sched.NodeSet
+	within fit.NodeSet
 	// verdict remembers which requests that were asked about could ever run here; it is dropped when nodes change.
-	admitCache map[admitKey]*sched.Unsatisfiable
+	admitCache map[admitKey]*fit.Unsatisfiable
 }
 
 // admitKey is all that decides whether a request could ever run in a partition.
 type admitKey struct {
-	sched.RequestKey
+	fit.Key
 	uid uint32 // see sched.Ledger.UserOf
 }
 

@@ -14,7 +14,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/fit"
 )
 
 // apply admits a job: identity, partition, limits, then a record. The order of checks is the order users meet them.
@@ -397,21 +397,21 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 			least/core.MiB,
 			part.Name, most/core.MiB).Because("memory_unsatisfiable")
 	}
-	key := admitKey{sched.RequestKeyOf(spec), s.ledger.KeptUser(spec)}
+	key := admitKey{fit.KeyOf(spec), s.ledger.KeptUser(spec)}
 	fault, seen := part.admitCache[key]
 	if !seen {
 		if fault = s.checkGresExists(spec); fault == nil {
 			fault = s.checkFeaturesExist(spec)
 		}
 		if fault == nil {
-			fault = sched.CheckSatisfiable(s.ledger, spec, &part.Partition, &part.within, s.hostlists.expand)
+			fault = fit.CheckSatisfiable(s.ledger, spec, &part.Partition, &part.within, s.hostlists.expand)
 		}
 		if len(part.admitCache) > 10_000 {
 			clear(part.admitCache)
 		}
 		part.admitCache[key] = fault
 	}
-	if fault != nil && len(s.cfg.Offers) > 0 && sched.OffersCouldHold(s.cfg.Offers, spec, part.Name, s.hostlists.expand) {
+	if fault != nil && len(s.cfg.Offers) > 0 && fit.OffersCouldHold(s.cfg.Offers, spec, part.Name, s.hostlists.expand) {
 		return nil
 	}
 	if fault != nil && (strict || !fault.OnlyCPUs) {
@@ -421,7 +421,7 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 }
 
 // checkGresExists refuses resources no node has any of.
-func (s *State) checkGresExists(spec *core.Spec) *sched.Unsatisfiable {
+func (s *State) checkGresExists(spec *core.Spec) *fit.Unsatisfiable {
 	for _, want := range speccheck.AllGres(&spec.Shape) {
 		found := false
 		for _, n := range s.view.nodes.All() {
@@ -430,7 +430,7 @@ func (s *State) checkGresExists(spec *core.Spec) *sched.Unsatisfiable {
 			}
 		}
 		if !found {
-			return &sched.Unsatisfiable{Reason: "invalid_gres", Text: fmt.Sprintf("no node has %q", want.Name)}
+			return &fit.Unsatisfiable{Reason: "invalid_gres", Text: fmt.Sprintf("no node has %q", want.Name)}
 		}
 	}
 	return nil

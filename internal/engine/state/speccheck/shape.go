@@ -2,7 +2,7 @@ package speccheck
 
 import (
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/fit"
 )
 
 // Bounds on what a job may ask for: far above any cluster, far below where arithmetic on them could go wrong.
@@ -37,7 +37,7 @@ func Shape(spec *core.Spec) error {
 		return core.Errorf(core.Invalid, "nodes: minimum %d exceeds maximum %d", sh.NodesMin,
 			sh.NodesMax).Because("invalid_shape")
 	}
-	if sh.MemPerCPU < 0 || sh.MemPerNode < 0 && sh.MemPerNode != sched.AllMemory {
+	if sh.MemPerCPU < 0 || sh.MemPerNode < 0 && sh.MemPerNode != fit.AllMemory {
 		return core.Errorf(core.Invalid, "memory must not be negative").Because("invalid_shape")
 	}
 	if spec.TimeLimit < 0 {

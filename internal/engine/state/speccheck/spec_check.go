@@ -7,7 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/plain"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/fit"
 )
 
 // maxSpecText bounds the texts of one spec taken together: it stays in memory for the job's life.
@@ -217,7 +217,7 @@ func checkTotals(sh *core.Shape) error {
 		return core.Errorf(core.Invalid, "the job requests more than %d CPUs", maxCPUs).Because("too_many_cpus")
 	}
 	most := max(each, float64(sh.MinCPUs), perNode*each)
-	if sh.MemPerCPU < 0 || sh.MemPerNode < 0 && sh.MemPerNode != sched.AllMemory {
+	if sh.MemPerCPU < 0 || sh.MemPerNode < 0 && sh.MemPerNode != fit.AllMemory {
 		return core.Errorf(core.Invalid, "memory must not be negative").Because("invalid_shape")
 	}
 	if sh.MemPerNode > maxMemory || float64(sh.MemPerCPU)*most > maxMemory || float64(sh.MemPerCPU)*tasks*each > 1<<62 {

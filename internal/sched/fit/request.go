@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -11,37 +11,37 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// request is what a job asks for: what one task and one node take.
-type request struct {
-	nodesMin, nodesMax int32
-	tasks              int32
-	tasksPerNode       int32 // tasks a node may have at most; 0: any
-	cpusPerTask        int32
-	minCPUs            int32 // on each node
-	memPerNode         core.Bytes
+// Request is what a job asks for: what one task and one node take.
+type Request struct {
+	NodesMin, NodesMax int32
+	Tasks              int32
+	tasksPerNode       int32 // Tasks a node may have at most; 0: any
+	CpusPerTask        int32
+	MinCPUs            int32 // on each node
+	MemPerNode         core.Bytes
 	memPerCPU          core.Bytes
 	allMem             bool       // --mem=0
 	maxMemPerNode      core.Bytes // the partition gives no more on a node; 0: any
-	exclusive          bool
+	Exclusive          bool
 	blocks             bool         // whole blocks of nodes that are split
-	gres               []core.Gres  // typed ones first, each kind once
+	Gres               []core.Gres  // typed ones first, each kind once
 	gpu                *core.GPUAsk // which GPUs will do; nil: all
-	required, excluded map[core.NodeName]bool
+	Required, Excluded map[core.NodeName]bool
 	features           []string
 	tmpDisk            core.Bytes     // that each node must have; it is not shared out
-	uid                uint32         // whose it is, if he has nodes of his own; see Ledger.KeptUser
-	set                *setRequest    // what is asked of the nodes as a whole; nil: nothing
-	user               core.UserName  // whose jobs alone may be beside it; "": anybody's
-	detail             *requestDetail // what few jobs ask for of each node
+	Uid                uint32         // whose it is, if he has nodes of his own; see Ledger.KeptUser
+	Set                *setRequest    // what is asked of the nodes as a whole; nil: nothing
+	User               core.UserName  // whose jobs alone may be beside it; "": anybody's
+	Detail             *requestDetail // what few jobs ask for of each node
 	single             singleFit
-	invalid            string // a part of the request that cannot be read: it fits nowhere
+	Invalid            string // a part of the request that cannot be read: it fits nowhere
 }
 
 // AllMemory in Shape.MemPerNode asks for all memory of each node.
 const AllMemory core.Bytes = -1
 
-// RequestKey names all that placement reads of a request: specs with equal keys have equal needs.
-type RequestKey struct {
+// Key names all that placement reads of a request: specs with equal keys have equal needs.
+type Key struct {
 	nodesMin, nodesMax, tasks, tasksPerNode, cpusPerTask, minCPUs int32
 	memPerNode, memPerCPU                                         core.Bytes
 	exclusive, blocks                                             bool
@@ -49,10 +49,10 @@ type RequestKey struct {
 	rest string
 }
 
-// RequestKeyOf gives the key of a spec's request.
-func RequestKeyOf(s *core.Spec) RequestKey {
+// KeyOf gives the key of a spec's request.
+func KeyOf(s *core.Spec) Key {
 	sh := &s.Shape
-	k := RequestKey{
+	k := Key{
 		sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode,
 		sh.MemPerCPU, sh.Exclusive, sh.Blocks, "",
 	}
@@ -109,42 +109,42 @@ func appendDetail(b []byte, m *core.ShapeMore) []byte {
 	return b
 }
 
-func requestOf(s *core.Spec, names alloc.HostsFunc) request {
+func RequestOf(s *core.Spec, names alloc.HostsFunc) Request {
 	sh := &s.Shape
-	n := request{
-		nodesMin: max(1, sh.NodesMin), nodesMax: sh.NodesMax, tasks: max(1, sh.Tasks), tasksPerNode: sh.TasksPerNode,
-		cpusPerTask: max(1, sh.CPUsPerTask), minCPUs: sh.MinCPUs, memPerNode: sh.MemPerNode, memPerCPU: sh.MemPerCPU,
-		gres: sortGres(sh.Gres), exclusive: sh.Exclusive,
+	n := Request{
+		NodesMin: max(1, sh.NodesMin), NodesMax: sh.NodesMax, Tasks: max(1, sh.Tasks), tasksPerNode: sh.TasksPerNode,
+		CpusPerTask: max(1, sh.CPUsPerTask), MinCPUs: sh.MinCPUs, MemPerNode: sh.MemPerNode, memPerCPU: sh.MemPerCPU,
+		Gres: sortGres(sh.Gres), Exclusive: sh.Exclusive,
 	}
-	if n.memPerNode == AllMemory {
-		n.memPerNode, n.allMem = 0, true
+	if n.MemPerNode == AllMemory {
+		n.MemPerNode, n.allMem = 0, true
 	}
 	n.gpu = s.More().GPU
 	n.readDetail(s)
-	n.blocks = sh.Blocks && n.detail == nil && !n.exclusive && n.tasksPerNode == 1
-	if n.nodesMax < n.nodesMin {
-		n.nodesMax = n.nodesMin
+	n.blocks = sh.Blocks && n.Detail == nil && !n.Exclusive && n.tasksPerNode == 1
+	if n.NodesMax < n.NodesMin {
+		n.NodesMax = n.NodesMin
 		if sh.NodesMin == 0 && sh.NodesMax == 0 {
-			n.nodesMax = max(n.nodesMin, n.tasks) // not said: as many as the tasks need
+			n.NodesMax = max(n.NodesMin, n.Tasks) // not said: as many as the tasks need
 		}
 	}
-	if n.detail != nil {
+	if n.Detail != nil {
 		n.capNodesByGPUs()
 	}
 	if x := s.Extra; x != nil {
-		n.required, n.excluded, n.tmpDisk = names(x.NodeList), names(x.Exclude), x.TmpDisk
+		n.Required, n.Excluded, n.tmpDisk = names(x.NodeList), names(x.Exclude), x.TmpDisk
 	}
-	n.raiseNodes(int32(len(n.required)))
+	n.raiseNodes(int32(len(n.Required)))
 	n.readSet(s)
-	n.invalid = invalidPart(s)
+	n.Invalid = invalidPart(s)
 	return n
 }
 
 // raiseNodes raises the number of nodes; every node runs at least one task.
-func (n *request) raiseNodes(nodes int32) {
-	n.nodesMin = max(n.nodesMin, nodes)
-	n.nodesMax = max(n.nodesMax, n.nodesMin)
-	n.tasks = max(n.tasks, n.nodesMin)
+func (n *Request) raiseNodes(nodes int32) {
+	n.NodesMin = max(n.NodesMin, nodes)
+	n.NodesMax = max(n.NodesMax, n.NodesMin)
+	n.Tasks = max(n.Tasks, n.NodesMin)
 }
 
 // sortGres brings requests into the order units are given in: those that name a type before those that take any, so
@@ -170,8 +170,8 @@ func sortGres(asked []core.Gres) []core.Gres {
 	return out
 }
 
-// tasksIn returns how many tasks of a job a node could take with so much free.
-func (n *request) tasksIn(a *ledger.Node, b *ledger.Resources) (tasks int32) {
+// TasksIn returns how many tasks of a job a node could take with so much free.
+func (n *Request) TasksIn(a *ledger.Node, b *ledger.Resources) (tasks int32) {
 	mem := b.Mem
 	if n.maxMemPerNode > 0 {
 		mem = min(mem, n.maxMemPerNode)
@@ -180,33 +180,33 @@ func (n *request) tasksIn(a *ledger.Node, b *ledger.Resources) (tasks int32) {
 	if a.AllocUnit > 1 { // an advance reservation may leave part of a unit
 		cpus -= cpus % a.AllocUnit
 	}
-	if cpus < n.cpusPerTask || cpus < n.minCPUs || mem < n.memPerNode || b.Exclusive > 0 || n.exclusive && b.Allocs > 0 ||
+	if cpus < n.CpusPerTask || cpus < n.MinCPUs || mem < n.MemPerNode || b.Exclusive > 0 || n.Exclusive && b.Allocs > 0 ||
 		n.allMem && mem < a.Record.Hardware.Memory {
 		return 0
 	}
-	tasks = cpus / n.cpusPerTask
+	tasks = cpus / n.CpusPerTask
 	if n.memPerCPU > 0 {
 		fed := int64(mem / n.memPerCPU) // CPUs there is memory for
 		fed -= fed % int64(a.AllocUnit)
-		if fed < int64(n.minCPUs) {
+		if fed < int64(n.MinCPUs) {
 			return 0
 		}
-		tasks = int32(min(int64(tasks), fed/int64(n.cpusPerTask)))
+		tasks = int32(min(int64(tasks), fed/int64(n.CpusPerTask)))
 	}
 	if n.tasksPerNode > 0 {
 		tasks = min(tasks, n.tasksPerNode)
 	}
-	if tasks <= 0 || len(n.gres) > 0 && !n.gresFits(a, b) || n.blocks && a.Blocks != nil && !n.blocksFit(a, b) {
+	if tasks <= 0 || len(n.Gres) > 0 && !n.gresFits(a, b) || n.blocks && a.Blocks != nil && !n.blocksFit(a, b) {
 		return 0
 	}
 	return tasks
 }
 
-func (n *request) gresFits(a *ledger.Node, b *ledger.Resources) bool {
+func (n *Request) gresFits(a *ledger.Node, b *ledger.Resources) bool {
 	typed := int64(0) // of the same name, asked for by type
-	for i := range n.gres {
-		g := &n.gres[i]
-		if i > 0 && n.gres[i-1].Name != g.Name {
+	for i := range n.Gres {
+		g := &n.Gres[i]
+		if i > 0 && n.Gres[i-1].Name != g.Name {
 			typed = 0
 		}
 		want := g.Count
@@ -228,9 +228,9 @@ func (n *request) gresFits(a *ledger.Node, b *ledger.Resources) bool {
 	return true
 }
 
-// usage returns what a job with so many tasks on a node takes of it, out of what is free in b.
-func (n *request) usage(a *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
-	if n.detail != nil {
+// Usage returns what a job with so many tasks on a node takes of it, out of what is free in b.
+func (n *Request) Usage(a *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
+	if n.Detail != nil {
 		return n.detailUsage(a, tasks, b)
 	}
 	u := n.plainUsage(a, tasks, b)
@@ -241,8 +241,8 @@ func (n *request) usage(a *ledger.Node, tasks int32, b *ledger.Resources) ledger
 }
 
 // plainUsage is what it asks for of the node.
-func (n *request) plainUsage(a *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
-	u := ledger.Resources{Cpus: a.CPULayout.RoundUp(max(tasks*n.cpusPerTask, n.minCPUs)), Mem: n.memPerNode, Allocs: -1}
+func (n *Request) plainUsage(a *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
+	u := ledger.Resources{Cpus: a.CPULayout.RoundUp(max(tasks*n.CpusPerTask, n.MinCPUs)), Mem: n.MemPerNode, Allocs: -1}
 	n.markExclusive(&u)
 	if n.memPerCPU > 0 {
 		u.Mem = n.memPerCPU * core.Bytes(u.Cpus)
@@ -250,20 +250,20 @@ func (n *request) plainUsage(a *ledger.Node, tasks int32, b *ledger.Resources) l
 	if n.allMem {
 		u.Mem = a.Record.Hardware.Memory
 	}
-	if n.exclusive {
+	if n.Exclusive {
 		u.Cpus = a.Record.Hardware.CPUs
 	}
-	if len(a.Gres) == 0 || len(n.gres) == 0 && !n.exclusive {
+	if len(a.Gres) == 0 || len(n.Gres) == 0 && !n.Exclusive {
 		return u
 	}
 	u.Gres = make([]int64, len(a.Gres))
-	if n.exclusive { // whole nodes come with all they have
+	if n.Exclusive { // whole nodes come with all they have
 		for i := range u.Gres {
 			u.Gres[i] = max(0, b.Gres[i])
 		}
 		return u
 	}
-	for _, want := range n.gres {
+	for _, want := range n.Gres {
 		left := want.Count
 		for i := range a.Gres {
 			if g := &a.Gres[i]; g.Serves(want.Name, want.Type, n.gpu) {
@@ -277,26 +277,26 @@ func (n *request) plainUsage(a *ledger.Node, tasks int32, b *ledger.Resources) l
 }
 
 // String tells what a job needs, for people.
-func (n *request) String() string {
-	nodes := fmt.Sprintf("%d node(s)", n.nodesMin)
-	if n.nodesMax > n.nodesMin && n.nodesMax < n.tasks {
-		nodes = fmt.Sprintf("%d to %d nodes", n.nodesMin, n.nodesMax)
+func (n *Request) String() string {
+	nodes := fmt.Sprintf("%d node(s)", n.NodesMin)
+	if n.NodesMax > n.NodesMin && n.NodesMax < n.Tasks {
+		nodes = fmt.Sprintf("%d to %d nodes", n.NodesMin, n.NodesMax)
 	}
-	tasks := n.tasks
-	if n.detail != nil && n.detail.tasks > 0 {
-		tasks = n.detail.tasks
+	tasks := n.Tasks
+	if n.Detail != nil && n.Detail.tasks > 0 {
+		tasks = n.Detail.tasks
 	}
-	t := fmt.Sprintf("%s, %d task(s) of %d CPU(s)", nodes, tasks, n.cpusPerTask)
-	if n.minCPUs > n.cpusPerTask {
-		t += fmt.Sprintf(", %d CPUs a node or more", n.minCPUs)
+	t := fmt.Sprintf("%s, %d task(s) of %d CPU(s)", nodes, tasks, n.CpusPerTask)
+	if n.MinCPUs > n.CpusPerTask {
+		t += fmt.Sprintf(", %d CPUs a node or more", n.MinCPUs)
 	}
-	if n.memPerNode > 0 {
-		t += fmt.Sprintf(", %d MiB a node", n.memPerNode/core.MiB)
+	if n.MemPerNode > 0 {
+		t += fmt.Sprintf(", %d MiB a node", n.MemPerNode/core.MiB)
 	}
 	if n.memPerCPU > 0 {
 		t += fmt.Sprintf(", %d MiB a CPU", n.memPerCPU/core.MiB)
 	}
-	for _, g := range n.gres {
+	for _, g := range n.Gres {
 		name := g.Name
 		if g.Type != "" {
 			name += ":" + g.Type
@@ -306,12 +306,12 @@ func (n *request) String() string {
 	if n.gpu != nil {
 		t += " (" + n.gpu.String() + ")"
 	}
-	t += n.detail.String()
+	t += n.Detail.String()
 	for _, f := range n.features {
 		t += ", feature " + f
 	}
-	if n.set != nil {
-		t += n.set.String()
+	if n.Set != nil {
+		t += n.Set.String()
 	}
 	if n.tmpDisk > 0 {
 		t += fmt.Sprintf(", %d MiB of temporary disk", n.tmpDisk/core.MiB)

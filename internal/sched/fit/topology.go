@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -20,33 +20,33 @@ type leafNodes struct {
 func (s *leafNodes) count() int { return s.to - s.from }
 
 // chooseConnected chooses nodes that are near each other.
-func (n *request) chooseConnected(net *ledger.Topology, some []candidate, counts []grammar.FeatureCount,
-	buf []nodeChoice,
-) []nodeChoice {
-	byLeaf := func(x, y candidate) int { return cmp.Compare(x.node.Position.Leaf, y.node.Position.Leaf) }
+func (n *Request) chooseConnected(net *ledger.Topology, some []Candidate, counts []grammar.FeatureCount,
+	buf []Choice,
+) []Choice {
+	byLeaf := func(x, y Candidate) int { return cmp.Compare(x.Node.Position.Leaf, y.Node.Position.Leaf) }
 	if !slices.IsSortedFunc(some, byLeaf) {
 		slices.SortStableFunc(some, byLeaf)
 	}
-	s := n.set.scratch
+	s := n.Set.scratch
 	segs := s.leaves[:0]
 	for i := range some {
 		k := &some[i]
-		if len(segs) == 0 || segs[len(segs)-1].leaf != k.node.Position.Leaf {
-			segs = append(segs, leafNodes{leaf: k.node.Position.Leaf, from: i})
+		if len(segs) == 0 || segs[len(segs)-1].leaf != k.Node.Position.Leaf {
+			segs = append(segs, leafNodes{leaf: k.Node.Position.Leaf, from: i})
 		}
 		g := &segs[len(segs)-1]
 		g.to = i + 1
-		g.tasks += int64(k.tasks)
-		if k.required {
+		g.tasks += int64(k.Tasks)
+		if k.Required {
 			g.required++
 		}
 	}
 	s.leaves = segs
 	c := leafChoice{req: n, candidates: some, leaves: segs, counts: counts, buf: buf}
-	var picks []nodeChoice
+	var picks []Choice
 	switch {
-	case net.Sizes != nil && n.set.segment > 0:
-		picks = c.chooseSegments(int(n.set.segment))
+	case net.Sizes != nil && n.Set.segment > 0:
+		picks = c.chooseSegments(int(n.Set.segment))
 	case net.Sizes != nil:
 		picks = c.chooseInBlocks(net)
 	default:
@@ -55,24 +55,24 @@ func (n *request) chooseConnected(net *ledger.Topology, some []candidate, counts
 	if picks == nil {
 		return nil
 	}
-	slices.SortFunc(picks, func(x, y nodeChoice) int { return cmp.Compare(x.node.Position.Line, y.node.Position.Line) })
+	slices.SortFunc(picks, func(x, y Choice) int { return cmp.Compare(x.Node.Position.Line, y.Node.Position.Line) })
 	return n.assignSetTasks(picks)
 }
 
 // leafChoice is a choice of leaves under way.
 type leafChoice struct {
-	req        *request
-	candidates []candidate
+	req        *Request
+	candidates []Candidate
 	leaves     []leafNodes
 	counts     []grammar.FeatureCount
-	buf        []nodeChoice
+	buf        []Choice
 }
 
 // leafSpan is a range of leaves in which the job may be, and how many candidates they have.
 type leafSpan struct{ from, to, count int }
 
 // chooseInTree takes the lowest switch under which the job fits, and of several the one that leaves least over.
-func (c *leafChoice) chooseInTree(net *ledger.Topology) []nodeChoice {
+func (c *leafChoice) chooseInTree(net *ledger.Topology) []Choice {
 	if picks := c.chooseInLevel(nil); picks != nil {
 		return picks
 	}
@@ -86,9 +86,9 @@ func (c *leafChoice) chooseInTree(net *ledger.Topology) []nodeChoice {
 
 // chooseInBlocks takes the smallest sort of block that is large enough, and of several the one that leaves least over.
 // A job that fits in one such block never uses parts of two.
-func (c *leafChoice) chooseInBlocks(net *ledger.Topology) []nodeChoice {
+func (c *leafChoice) chooseInBlocks(net *ledger.Topology) []Choice {
 	for i, size := range net.Sizes {
-		if size >= c.req.nodesMin {
+		if size >= c.req.NodesMin {
 			if i == 0 {
 				return c.chooseInLevel(nil)
 			}
@@ -100,8 +100,8 @@ func (c *leafChoice) chooseInBlocks(net *ledger.Topology) []nodeChoice {
 
 // chooseInLevel places the job in one group of a level (nil: one leaf): the one with the fewest candidates that holds
 // it.
-func (c *leafChoice) chooseInLevel(level []ledger.LeafGroup) []nodeChoice {
-	s := c.req.set.scratch
+func (c *leafChoice) chooseInLevel(level []ledger.LeafGroup) []Choice {
+	s := c.req.Set.scratch
 	parts := s.spans[:0]
 	if level == nil {
 		for i := range c.leaves {
@@ -136,20 +136,20 @@ func (c *leafChoice) addSpan(parts []leafSpan, from, to int) []leafSpan {
 		must += c.leaves[i].required
 		room += c.leaves[i].tasks
 	}
-	if p.count >= int(c.req.nodesMin) && room >= int64(c.req.tasks) && must == len(c.req.required) {
+	if p.count >= int(c.req.NodesMin) && room >= int64(c.req.Tasks) && must == len(c.req.Required) {
 		return append(parts, p)
 	}
 	return parts
 }
 
 // fewestLeaves places the job on the fewest leaves of a span.
-func (c *leafChoice) fewestLeaves(p leafSpan) []nodeChoice {
+func (c *leafChoice) fewestLeaves(p leafSpan) []Choice {
 	n := c.req
-	if n.set.wantsMax && p.count > int(n.nodesMin) { // as many as it wants, if that is possible here at all
+	if n.Set.WantsMax && p.count > int(n.NodesMin) { // as many as it wants, if that is possible here at all
 		more := *n
-		more.nodesMin = min(n.nodesMax, int32(p.count))
-		if n.set.tasksPerNode > 0 {
-			more.tasks = more.nodesMin * n.set.tasksPerNode
+		more.NodesMin = min(n.NodesMax, int32(p.count))
+		if n.Set.TasksPerNode > 0 {
+			more.Tasks = more.NodesMin * n.Set.TasksPerNode
 		}
 		d := *c
 		d.req = &more
@@ -161,7 +161,7 @@ func (c *leafChoice) fewestLeaves(p leafSpan) []nodeChoice {
 }
 
 // packLeaves takes whole leaves, the largest first, and ends with the smallest one that is enough.
-func (c *leafChoice) packLeaves(segs []leafNodes) []nodeChoice {
+func (c *leafChoice) packLeaves(segs []leafNodes) []Choice {
 	n := c.req
 	nodes, room, used := 0, int64(0), 0
 	take := func(s *leafNodes) {
@@ -177,13 +177,13 @@ func (c *leafChoice) packLeaves(segs []leafNodes) []nodeChoice {
 		}
 	}
 	limit := len(segs)
-	if n.set.switches > 0 {
-		limit = min(limit, int(n.set.switches))
+	if n.Set.Switches > 0 {
+		limit = min(limit, int(n.Set.Switches))
 	}
 	if used > limit {
 		return nil
 	}
-	if used > 0 && nodes >= int(n.nodesMin) && room >= int64(n.tasks) {
+	if used > 0 && nodes >= int(n.NodesMin) && room >= int64(n.Tasks) {
 		if picks := c.chooseOnLeaves(segs, nil); picks != nil {
 			return picks
 		}
@@ -193,7 +193,7 @@ func (c *leafChoice) packLeaves(segs []leafNodes) []nodeChoice {
 	})
 	for ; used < limit && len(order) > 0; order = order[:len(order)-1] {
 		for _, s := range order {
-			if nodes+s.count() >= int(n.nodesMin) && room+s.tasks >= int64(n.tasks) {
+			if nodes+s.count() >= int(n.NodesMin) && room+s.tasks >= int64(n.Tasks) {
 				if picks := c.chooseOnLeaves(segs, s); picks != nil {
 					return picks
 				}
@@ -201,7 +201,7 @@ func (c *leafChoice) packLeaves(segs []leafNodes) []nodeChoice {
 		}
 		take(order[len(order)-1])
 	}
-	if limit == 1 || limit == len(segs) || nodes < int(n.nodesMin) { // nothing else could be, also with other leaves
+	if limit == 1 || limit == len(segs) || nodes < int(n.NodesMin) { // nothing else could be, also with other leaves
 		return nil
 	}
 	for i := range segs {
@@ -217,7 +217,7 @@ func (c *leafChoice) packLeaves(segs []leafNodes) []nodeChoice {
 const maxPackTries = 2000
 
 // combineLeaves tries all choices of leaves, for jobs that want few of them and do not fit the largest.
-func (c *leafChoice) combineLeaves(segs []leafNodes, from, left int, tries *int) []nodeChoice {
+func (c *leafChoice) combineLeaves(segs []leafNodes, from, left int, tries *int) []Choice {
 	if *tries--; *tries < 0 {
 		return nil
 	}
@@ -238,8 +238,8 @@ func (c *leafChoice) combineLeaves(segs []leafNodes, from, left int, tries *int)
 }
 
 // chooseOnLeaves places the job on the leaves taken so far and one more.
-func (c *leafChoice) chooseOnLeaves(segs []leafNodes, last *leafNodes) []nodeChoice {
-	s := c.req.set.scratch
+func (c *leafChoice) chooseOnLeaves(segs []leafNodes, last *leafNodes) []Choice {
+	s := c.req.Set.scratch
 	list := s.tried[:0]
 	for i := range segs {
 		if segs[i].chosen {
@@ -250,7 +250,7 @@ func (c *leafChoice) chooseOnLeaves(segs []leafNodes, last *leafNodes) []nodeCho
 		list = append(list, c.candidates[last.from:last.to]...)
 	}
 	s.tried = list
-	if len(list) < int(c.req.nodesMin) {
+	if len(list) < int(c.req.NodesMin) {
 		return nil
 	}
 	return c.req.chooseCover(list, c.counts, c.buf)

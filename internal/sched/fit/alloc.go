@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -9,34 +9,34 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// alloc names the very CPUs and units of a choice.
-func (n *request) alloc(part core.PartitionName, picks []nodeChoice, at ledger.View) *core.Alloc {
+// Alloc names the very CPUs and units of a choice.
+func (n *Request) Alloc(part core.PartitionName, picks []Choice, at ledger.View) *core.Alloc {
 	al := &core.Alloc{Partition: part, Nodes: make([]core.NodeAlloc, len(picks))}
-	if n.user != "" && !n.exclusive {
+	if n.User != "" && !n.Exclusive {
 		al.Wide().Own = true
 	}
-	if n.detail != nil {
+	if n.Detail != nil {
 		n.allocDetail(al, picks, &at)
 		return al
 	}
 	for i, p := range picks {
-		u := n.usage(p.node, p.tasks, at.Free(p.node))
-		p.node.NameUnits(&al.Nodes[i], p.tasks, &u, ledger.CPUOrder{})
+		u := n.Usage(p.Node, p.Tasks, at.Free(p.Node))
+		p.Node.NameUnits(&al.Nodes[i], p.Tasks, &u, ledger.CPUOrder{})
 	}
 	return al
 }
 
-func (n *request) allocDetail(al *core.Alloc, picks []nodeChoice, at *ledger.View) {
-	w := n.detail
-	if n.exclusive {
+func (n *Request) allocDetail(al *core.Alloc, picks []Choice, at *ledger.View) {
+	w := n.Detail
+	if n.Exclusive {
 		al.Wide().Whole = true
 	}
 	if w.maxSharing > 1 {
 		al.Wide().Share = w.maxSharing
 	}
 	if w.sequence != nil {
-		slices.SortFunc(picks, func(a, b nodeChoice) int {
-			return cmp.Compare(slices.Index(w.sequence, a.node.Record.Name), slices.Index(w.sequence, b.node.Record.Name))
+		slices.SortFunc(picks, func(a, b Choice) int {
+			return cmp.Compare(slices.Index(w.sequence, a.Node.Record.Name), slices.Index(w.sequence, b.Node.Record.Name))
 		})
 	}
 	tasks, totals := n.distribute(picks)
@@ -44,28 +44,28 @@ func (n *request) allocDetail(al *core.Alloc, picks []nodeChoice, at *ledger.Vie
 		for k := range w.gres {
 			totals[i][k] += w.gres[k].node + w.gres[k].task*int64(tasks[i])
 		}
-		u := n.exactUsage(p.node, tasks[i], totals[i], at.Free(p.node))
-		o := ledger.CPUOrder{SpareCPUs: w.specializedCPUs(p.node)}
+		u := n.exactUsage(p.Node, tasks[i], totals[i], at.Free(p.Node))
+		o := ledger.CPUOrder{SpareCPUs: w.specializedCPUs(p.Node)}
 		if at.JoinShared {
 			o.MaxSharing = w.maxSharing
 		}
 		switch w.cyclicCPUs {
 		case 1:
-			o.PerTurn = max(p.node.AllocUnit, n.cpusPerTask)
+			o.PerTurn = max(p.Node.AllocUnit, n.CpusPerTask)
 		case 2:
-			o.PerTurn = p.node.AllocUnit
+			o.PerTurn = p.Node.AllocUnit
 		}
 		if w.needsSockets() {
-			o.Sockets, o.MaxPerSocket = n.chooseSockets(p.node, tasks[i], u.Cpus)
+			o.Sockets, o.MaxPerSocket = n.chooseSockets(p.Node, tasks[i], u.Cpus)
 			o.UnitsPerSocket = w.unitsPerSocket
 		}
-		p.node.NameUnits(&al.Nodes[i], tasks[i], &u, o)
+		p.Node.NameUnits(&al.Nodes[i], tasks[i], &u, o)
 	}
 }
 
 // chooseSockets chooses the sockets for a job that cares, and how much of each.
-func (n *request) chooseSockets(a *ledger.Node, tasks, cpus int32) (sockets []int32, most int32) {
-	w := n.detail
+func (n *Request) chooseSockets(a *ledger.Node, tasks, cpus int32) (sockets []int32, most int32) {
+	w := n.Detail
 	for k := range a.Sockets {
 		if a.FreeCPUsOn(k) >= max(1, w.cores*a.Threads) && (!w.gresPerSocket || w.hasLocalUnits(a, k, true)) {
 			sockets = append(sockets, k)

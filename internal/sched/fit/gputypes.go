@@ -1,11 +1,8 @@
-package sched
+package fit
 
 import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
-
-// Jobs that ask for GPUs of several types as a whole: a node may have one of them and not the other, so each node gives
-// what it has of each, the first in order first. How the network joins them is not looked at.
 
 // countTotals counts the kinds of resources a job asks for as a whole.
 func (w *requestDetail) countTotals() (n int) {
@@ -18,9 +15,9 @@ func (w *requestDetail) countTotals() (n int) {
 }
 
 // gpuOffer returns what a node gives of each kind that is still missing, at most most of all together, and how many
-// tasks it could have.
+// Tasks it could have.
 func (s *nodeSupply) gpuOffer(missing []int64, most int64) (counts []int64, sum int64, tasks int32) {
-	n, w := s.req, s.req.detail
+	n, w := s.req, s.req.Detail
 	counts = make([]int64, len(w.gres))
 	taken := make([]int64, len(s.node.Gres))
 	take := func(a *gresRequest, want int64) (got int64) {
@@ -48,7 +45,7 @@ func (s *nodeSupply) gpuOffer(missing []int64, most int64) (counts []int64, sum 
 		counts[i] = take(&w.gres[i], min(missing[i], most-sum))
 		sum += counts[i]
 	}
-	tasks = s.cpus / n.cpusPerTask
+	tasks = s.cpus / n.CpusPerTask
 	if n.tasksPerNode > 0 {
 		tasks = min(tasks, n.tasksPerNode)
 	}
@@ -70,8 +67,8 @@ func (w *requestDetail) totals() []int64 {
 }
 
 // chooseTypes is choose for such jobs.
-func (n *request) chooseTypes(at *ledger.View, buf []nodeChoice) []nodeChoice {
-	w := n.detail
+func (n *Request) chooseTypes(at *ledger.View, buf []Choice) []Choice {
+	w := n.Detail
 	picks, missing, tasks := buf[:0], w.totals(), int64(0)
 	var left int64
 	for _, c := range missing {
@@ -79,20 +76,20 @@ func (n *request) chooseTypes(at *ledger.View, buf []nodeChoice) []nodeChoice {
 	}
 	for _, must := range []bool{true, false} {
 		for _, a := range at.Nodes {
-			done := left == 0 && len(picks) >= int(n.nodesMin) && tasks >= int64(w.tasks)
-			if n.required[a.Record.Name] != must || !must && (done || len(picks) >= int(n.nodesMax)) {
+			done := left == 0 && len(picks) >= int(n.NodesMin) && tasks >= int64(w.tasks)
+			if n.Required[a.Record.Name] != must || !must && (done || len(picks) >= int(n.NodesMax)) {
 				continue
 			}
 			b := at.Free(a)
-			if n.user != "" {
-				free := b.FreeFor(n.user, a, at)
+			if n.User != "" {
+				free := b.FreeFor(n.User, a, at)
 				b = &free
 			}
 			s, ok := n.supplyAt(at, a, b)
-			if !ok || !n.accepts(a, at) {
+			if !ok || !n.Accepts(a, at) {
 				continue
 			}
-			after := int64(max(0, int(n.nodesMin)-len(picks)-1)) // nodes that must have one too
+			after := int64(max(0, int(n.NodesMin)-len(picks)-1)) // nodes that must have one too
 			counts, sum, room := s.gpuOffer(missing, left-after)
 			if sum == 0 {
 				continue
@@ -102,10 +99,10 @@ func (n *request) chooseTypes(at *ledger.View, buf []nodeChoice) []nodeChoice {
 			}
 			left -= sum
 			tasks += int64(room)
-			picks = append(picks, nodeChoice{node: a, capacity: room, tasks: int32(sum), gres: counts})
+			picks = append(picks, Choice{Node: a, Capacity: room, Tasks: int32(sum), gres: counts})
 		}
 	}
-	if left > 0 || len(picks) < max(int(n.nodesMin), len(n.required)) || tasks < int64(w.tasks) {
+	if left > 0 || len(picks) < max(int(n.NodesMin), len(n.Required)) || tasks < int64(w.tasks) {
 		return nil
 	}
 	return picks

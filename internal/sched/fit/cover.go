@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -11,14 +11,14 @@ import (
 // chooseCover chooses among candidates: all that must be there, enough for each count, then the first in order until
 // there are
 // enough nodes and room for all tasks. If that needs too many nodes, the roomiest are tried, and then every mixture.
-func (n *request) chooseCover(all []candidate, counts []grammar.FeatureCount, buf []nodeChoice) []nodeChoice {
-	if !n.set.wantsMin && n.fillInOrder(all, counts) {
+func (n *Request) chooseCover(all []Candidate, counts []grammar.FeatureCount, buf []Choice) []Choice {
+	if !n.Set.wantsMin && n.fillInOrder(all, counts) {
 		return chosenNodes(all, buf)
 	}
 	if !n.roomiestSuffice(all) {
 		return nil
 	}
-	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(y.tasks, x.tasks) })
+	slices.SortStableFunc(all, func(x, y Candidate) int { return cmp.Compare(y.Tasks, x.Tasks) })
 	if n.fillInOrder(all, counts) || len(counts) > 1 && n.searchMixtures(all, counts) {
 		return chosenNodes(all, buf)
 	}
@@ -27,14 +27,14 @@ func (n *request) chooseCover(all []candidate, counts []grammar.FeatureCount, bu
 
 // roomiestSuffice reports whether the roomiest candidates, as many as the job may have, take all its tasks. It counts
 // them, which is cheaper than sorting.
-func (n *request) roomiestSuffice(all []candidate) bool {
+func (n *Request) roomiestSuffice(all []Candidate) bool {
 	var with [65]int32 // candidates by room, 64 and more in the last
 	most := int64(0)
 	for i := range all {
-		with[min(all[i].tasks, 64)]++
-		most = max(most, int64(all[i].tasks))
+		with[min(all[i].Tasks, 64)]++
+		most = max(most, int64(all[i].Tasks))
 	}
-	left, tasks := n.nodesMax, int64(n.tasks)
+	left, tasks := n.NodesMax, int64(n.Tasks)
 	for room := len(with) - 1; room > 0 && left > 0 && tasks > 0; room-- {
 		each := int64(room)
 		if room == 64 {
@@ -47,11 +47,11 @@ func (n *request) roomiestSuffice(all []candidate) bool {
 	return tasks <= 0
 }
 
-func chosenNodes(all []candidate, buf []nodeChoice) []nodeChoice {
+func chosenNodes(all []Candidate, buf []Choice) []Choice {
 	picks := buf[:0]
 	for i := range all {
 		if all[i].chosen {
-			picks = append(picks, nodeChoice{node: all[i].node, capacity: all[i].tasks})
+			picks = append(picks, Choice{Node: all[i].Node, Capacity: all[i].Tasks})
 		}
 	}
 	return picks
@@ -59,10 +59,10 @@ func chosenNodes(all []candidate, buf []nodeChoice) []nodeChoice {
 
 // fillInOrder chooses in the order of candidates and reports whether that was enough. With one count at most and the
 // roomiest first nothing else could be.
-func (n *request) fillInOrder(all []candidate, counts []grammar.FeatureCount) bool {
+func (n *Request) fillInOrder(all []Candidate, counts []grammar.FeatureCount) bool {
 	h := n.newSelection(counts)
 	for i := range all {
-		if all[i].chosen = all[i].required; all[i].chosen {
+		if all[i].chosen = all[i].Required; all[i].chosen {
 			h.add(&all[i], 1)
 		}
 	}
@@ -84,12 +84,12 @@ func (n *request) fillInOrder(all []candidate, counts []grammar.FeatureCount) bo
 		return false
 	}
 	for i := range all {
-		if k := &all[i]; !k.chosen && h.nodes < n.nodesMax && (n.set.wantsMax || !h.isEnough()) {
+		if k := &all[i]; !k.chosen && h.nodes < n.NodesMax && (n.Set.WantsMax || !h.isEnough()) {
 			k.chosen = true
 			h.add(k, 1)
 		}
 	}
-	return h.nodes <= n.nodesMax && h.isEnough()
+	return h.nodes <= n.NodesMax && h.isEnough()
 }
 
 // maxMixTries bounds the search for a mixture of nodes that meets several counts at once.
@@ -97,10 +97,10 @@ const maxMixTries = 20_000
 
 // searchMixtures searches how many nodes to take of each sort, where nodes of a sort help with the same counts. The
 // candidates are in order of room, so the first of a sort are its best.
-func (n *request) searchMixtures(all []candidate, counts []grammar.FeatureCount) bool {
+func (n *Request) searchMixtures(all []Candidate, counts []grammar.FeatureCount) bool {
 	m := mixture{req: n, candidates: all, tries: maxMixTries}
 	for i := range all {
-		if k := &all[i]; k.required {
+		if k := &all[i]; k.Required {
 			k.chosen = true
 		} else if k.chosen = false; k.features != 0 && !slices.Contains(m.featureSets, k.features) {
 			m.featureSets = append(m.featureSets, k.features)
@@ -112,8 +112,8 @@ func (n *request) searchMixtures(all []candidate, counts []grammar.FeatureCount)
 }
 
 type mixture struct {
-	req         *request
-	candidates  []candidate
+	req         *Request
+	candidates  []Candidate
 	counts      []grammar.FeatureCount
 	featureSets []uint64
 	tries       int
@@ -127,7 +127,7 @@ func (m *mixture) search(sort int) bool {
 			h.add(&m.candidates[i], 1)
 		}
 	}
-	if m.tries--; m.tries < 0 || h.nodes > m.req.nodesMax {
+	if m.tries--; m.tries < 0 || h.nodes > m.req.NodesMax {
 		return false
 	}
 	left := h.unmetCounts()
@@ -140,7 +140,7 @@ func (m *mixture) search(sort int) bool {
 	var used []int
 	for i := range m.candidates { // as many as can help, then one fewer, and so on
 		if k := &m.candidates[i]; !k.chosen && k.features == m.featureSets[sort] && k.features&h.unmetCounts() != 0 &&
-			h.nodes < m.req.nodesMax {
+			h.nodes < m.req.NodesMax {
 			k.chosen = true
 			h.add(k, 1)
 			used = append(used, i)
@@ -162,7 +162,7 @@ func (m *mixture) search(sort int) bool {
 func (m *mixture) complete(h *selection) bool {
 	var used []int
 	for i := range m.candidates {
-		if k := &m.candidates[i]; !k.chosen && h.nodes < m.req.nodesMax && (m.req.set.wantsMax || !h.isEnough()) {
+		if k := &m.candidates[i]; !k.chosen && h.nodes < m.req.NodesMax && (m.req.Set.WantsMax || !h.isEnough()) {
 			k.chosen = true
 			h.add(k, 1)
 			used = append(used, i)

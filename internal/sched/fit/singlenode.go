@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"bireme.dev/bireme/internal/sched/ledger"
@@ -13,16 +13,16 @@ type singleFit struct {
 }
 
 // fitsOneNode reports whether a job of several tasks could fit on one node.
-func (n *request) fitsOneNode() bool {
+func (n *Request) fitsOneNode() bool {
 	l := n.single.ledger
-	if l == nil || n.nodesMin > 1 || n.nodesMax <= 1 || n.tasks <= 1 {
+	if l == nil || n.NodesMin > 1 || n.NodesMax <= 1 || n.Tasks <= 1 {
 		return false
 	}
 	if n.single.version != l.Version {
 		n.single.version, n.single.fits = l.Version, false
 		at := ledger.View{IfIdle: true, WithDown: true}
 		for _, a := range l.Order {
-			if n.tasksAt(&at, a) >= n.tasks {
+			if n.TasksAt(&at, a) >= n.Tasks {
 				n.single.fits = true
 				break
 			}
@@ -32,13 +32,13 @@ func (n *request) fitsOneNode() bool {
 }
 
 // chooseOneNode gives the first of some candidates that has room for a whole job that may be on one node.
-func (n *request) chooseOneNode(all []candidate, buf []nodeChoice) []nodeChoice {
-	if len(n.required) > 0 || !n.fitsOneNode() {
+func (n *Request) chooseOneNode(all []Candidate, buf []Choice) []Choice {
+	if len(n.Required) > 0 || !n.fitsOneNode() {
 		return nil
 	}
 	for i := range all {
-		if all[i].tasks >= n.tasks {
-			return append(buf[:0], nodeChoice{node: all[i].node, capacity: all[i].tasks})
+		if all[i].Tasks >= n.Tasks {
+			return append(buf[:0], Choice{Node: all[i].Node, Capacity: all[i].Tasks})
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -7,11 +7,11 @@ import (
 
 // chooseSegments takes whole segments of nodes, each within a block: from the fewest blocks, or, if those have too
 // little room for the tasks, the roomiest segments of all.
-func (c *leafChoice) chooseSegments(size int) []nodeChoice {
+func (c *leafChoice) chooseSegments(size int) []Choice {
 	segs := c.leaves
 	for i := range segs {
-		slices.SortStableFunc(c.candidates[segs[i].from:segs[i].to], func(x, y candidate) int {
-			return cmp.Or(compareBool(x.required, y.required), cmp.Compare(y.tasks, x.tasks))
+		slices.SortStableFunc(c.candidates[segs[i].from:segs[i].to], func(x, y Candidate) int {
+			return cmp.Or(compareBool(x.Required, y.Required), cmp.Compare(y.Tasks, x.Tasks))
 		})
 		segs[i].to = segs[i].from + segs[i].count()/size*size
 	}
@@ -25,23 +25,23 @@ func (c *leafChoice) chooseSegments(size int) []nodeChoice {
 	}
 	return c.takeSegments(size, func(s *leafNodes, _ int) (score, take int) {
 		for i := s.from; i < s.from+size; i++ {
-			score += int(c.candidates[i].tasks)
+			score += int(c.candidates[i].Tasks)
 		}
 		return score, size
 	})
 }
 
 // takeSegments takes nodes of the block with the best score, as many as that says, until there are enough.
-func (c *leafChoice) takeSegments(size int, rate func(s *leafNodes, left int) (score, take int)) []nodeChoice {
+func (c *leafChoice) takeSegments(size int, rate func(s *leafNodes, left int) (score, take int)) []Choice {
 	n := c.req
-	want := (int(n.nodesMin) + size - 1) / size * size
+	want := (int(n.NodesMin) + size - 1) / size * size
 	left := slices.Clone(c.leaves) // what is left of each block
 	picks := c.buf[:0]
 	h := n.newSelection(c.counts)
 	take := func(s *leafNodes, count int) {
 		for _, k := range c.candidates[s.from : s.from+count] {
 			h.add(&k, 1)
-			picks = append(picks, nodeChoice{node: k.node, capacity: k.tasks})
+			picks = append(picks, Choice{Node: k.Node, Capacity: k.Tasks})
 		}
 		s.from += count
 	}
@@ -65,7 +65,7 @@ func (c *leafChoice) takeSegments(size int, rate func(s *leafNodes, left int) (s
 		}
 		take(best, count)
 	}
-	if len(picks) > int(n.nodesMax) || !h.isEnough() {
+	if len(picks) > int(n.NodesMax) || !h.isEnough() {
 		return nil
 	}
 	return picks

@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -11,77 +11,77 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// nodeChoice is a node chosen for a job, with the tasks it gets.
-type nodeChoice struct {
-	node     *ledger.Node
-	capacity int32
-	tasks    int32
+// Choice is a node chosen for a job, with the tasks it gets.
+type Choice struct {
+	Node     *ledger.Node
+	Capacity int32
+	Tasks    int32
 	gres     []int64 // see chooseTypes
 }
 
-// accepts reports whether a job may use a node at all.
-func (n *request) accepts(a *ledger.Node, at *ledger.View) bool {
-	return (at.WithDown && !a.Record.LoginOnly() || a.Record.Usable()) && (len(n.excluded) == 0 ||
-		!n.excluded[a.Record.Name]) &&
+// Accepts reports whether a job may use a node at all.
+func (n *Request) Accepts(a *ledger.Node, at *ledger.View) bool {
+	return (at.WithDown && !a.Record.LoginOnly() || a.Record.Usable()) && (len(n.Excluded) == 0 ||
+		!n.Excluded[a.Record.Name]) &&
 		a.Record.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.Record, n.features)) &&
-		(n.set == nil || n.set.accepts(a.Record)) && n.mayUseNode(a.Record)
+		(n.Set == nil || n.Set.accepts(a.Record)) && n.mayUseNode(a.Record)
 }
 
-// choose finds nodes for the whole job, or none: the first node that has room for all of it if it may be on one;
+// Choose finds nodes for the whole job, or none: the first node that has room for all of it if it may be on one;
 // otherwise the first nodes in order that have room, nodes that must be used before all others; or, if there is more to
 // it, what seek finds. Jobs that ask for GPUs as a whole get as few nodes as will do (both as Slurm 22.05).
-func (n *request) choose(at ledger.View, buf []nodeChoice) []nodeChoice {
-	if n.invalid != "" {
+func (n *Request) Choose(at ledger.View, buf []Choice) []Choice {
+	if n.Invalid != "" {
 		return nil
 	}
-	if n.detail != nil && n.detail.mixedTypes {
+	if n.Detail != nil && n.Detail.MixedTypes {
 		return n.chooseTypes(&at, buf)
 	}
-	if w := n.set; w != nil && !(at.IfIdle && w.implicit && w.switches == 0 && w.ledger.OneSwitchJoinsAll()) {
+	if w := n.Set; w != nil && !(at.IfIdle && w.implicit && w.Switches == 0 && w.ledger.OneSwitchJoinsAll()) {
 		return n.chooseSet(at, buf)
 	}
 	picks := buf[:0]
 	var room int64
-	if len(n.required) > 0 {
+	if len(n.Required) > 0 {
 		for _, a := range at.Nodes {
-			if n.required[a.Record.Name] && n.accepts(a, &at) {
-				if r := n.tasksAt(&at, a); r > 0 {
-					picks = append(picks, nodeChoice{node: a, capacity: r})
+			if n.Required[a.Record.Name] && n.Accepts(a, &at) {
+				if r := n.TasksAt(&at, a); r > 0 {
+					picks = append(picks, Choice{Node: a, Capacity: r})
 					room += int64(r)
 				}
 			}
 		}
-		if len(picks) < len(n.required) {
+		if len(picks) < len(n.Required) {
 			return nil
 		}
 	}
-	enough := len(picks) >= int(n.nodesMin) && room >= int64(n.tasks)
+	enough := len(picks) >= int(n.NodesMin) && room >= int64(n.Tasks)
 	// if nothing ran, it is asked whether, not where; hunts go by price
-	alone := !at.IfIdle && at.FreeFunc == nil && len(n.required) == 0 && n.fitsOneNode()
+	alone := !at.IfIdle && at.FreeFunc == nil && len(n.Required) == 0 && n.fitsOneNode()
 	for _, a := range at.Nodes {
-		if !alone && (enough || len(picks) >= int(n.nodesMax)) {
+		if !alone && (enough || len(picks) >= int(n.NodesMax)) {
 			break
 		}
 		// Room first: most nodes have none, and that is told without looking at the node itself.
-		r := n.tasksAt(&at, a)
-		if r <= 0 || enough && r < n.tasks || !n.accepts(a, &at) || len(n.required) > 0 && n.required[a.Record.Name] {
+		r := n.TasksAt(&at, a)
+		if r <= 0 || enough && r < n.Tasks || !n.Accepts(a, &at) || len(n.Required) > 0 && n.Required[a.Record.Name] {
 			continue
 		}
-		if alone && r >= n.tasks {
-			picks, enough = append(picks[:0], nodeChoice{node: a, capacity: r}), true
+		if alone && r >= n.Tasks {
+			picks, enough = append(picks[:0], Choice{Node: a, Capacity: r}), true
 			break
 		}
-		if !enough && len(picks) < int(n.nodesMax) {
-			picks = append(picks, nodeChoice{node: a, capacity: r})
+		if !enough && len(picks) < int(n.NodesMax) {
+			picks = append(picks, Choice{Node: a, Capacity: r})
 			room += int64(r)
-			enough = len(picks) >= int(n.nodesMin) && room >= int64(n.tasks)
+			enough = len(picks) >= int(n.NodesMin) && room >= int64(n.Tasks)
 		}
 	}
-	if enough && len(picks) > max(1, int(n.nodesMin)) && n.detail != nil && n.detail.tasks > 0 && !at.IfIdle {
+	if enough && len(picks) > max(1, int(n.NodesMin)) && n.Detail != nil && n.Detail.tasks > 0 && !at.IfIdle {
 		return n.chooseFew(at, picks)
 	}
 	if !enough {
-		if len(picks) < int(n.nodesMax) {
+		if len(picks) < int(n.NodesMax) {
 			return nil // that was all there is
 		}
 		return n.chooseFew(at, picks) // others may have more room
@@ -93,39 +93,39 @@ func (n *request) choose(at ledger.View, buf []nodeChoice) []nodeChoice {
 // chooseFew is for jobs with a node limit whose tasks do not fit the first nodes that have any room, and for those that
 // want as few as will do: of the sets that do, it finds the one whose nodes come first in order. So a choice stays what
 // it is while others take what it leaves, which a plan with several promises lives by.
-func (n *request) chooseFew(at ledger.View, buf []nodeChoice) []nodeChoice {
+func (n *Request) chooseFew(at ledger.View, buf []Choice) []Choice {
 	picks := buf[:0]
 	for _, must := range [...]bool{true, false} {
 		for _, a := range at.Nodes {
-			if (len(n.required) > 0 || must) && n.required[a.Record.Name] != must {
+			if (len(n.Required) > 0 || must) && n.Required[a.Record.Name] != must {
 				continue
 			}
-			if r := n.tasksAt(&at, a); r > 0 && n.accepts(a, &at) {
-				picks = append(picks, nodeChoice{node: a, capacity: r})
+			if r := n.TasksAt(&at, a); r > 0 && n.Accepts(a, &at) {
+				picks = append(picks, Choice{Node: a, Capacity: r})
 			}
 		}
 	}
 	// The roomiest would do, or none; each that comes before one of them takes the place of the last if that will do, too.
-	most := min(len(picks), int(n.nodesMax))
+	most := min(len(picks), int(n.NodesMax))
 	order := make([]int, len(picks))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order[min(len(n.required), most):], func(i, k int) int {
-		return cmp.Compare(picks[k].capacity,
-			picks[i].capacity)
+	slices.SortStableFunc(order[min(len(n.Required), most):], func(i, k int) int {
+		return cmp.Compare(picks[k].Capacity,
+			picks[i].Capacity)
 	})
 	in := make([]bool, len(picks))
 	var room, had int64
 	for k, i := range order[:most] {
-		if n.detail != nil && n.detail.tasks > 0 && k >= max(int(n.nodesMin), len(n.required)) && room >= int64(n.tasks) {
+		if n.Detail != nil && n.Detail.tasks > 0 && k >= max(int(n.NodesMin), len(n.Required)) && room >= int64(n.Tasks) {
 			most = k
 			break
 		}
 		in[i] = true
-		room += int64(picks[i].capacity)
+		room += int64(picks[i].Capacity)
 	}
-	if room < int64(n.tasks) {
+	if room < int64(n.Tasks) {
 		return nil
 	}
 	last, k := most-1, 0
@@ -134,7 +134,7 @@ func (n *request) chooseFew(at ledger.View, buf []nodeChoice) []nodeChoice {
 			last--
 		}
 		if !in[i] && last >= 0 {
-			if swap := room - int64(picks[order[last]].capacity) + int64(p.capacity); swap >= int64(n.tasks) {
+			if swap := room - int64(picks[order[last]].Capacity) + int64(p.Capacity); swap >= int64(n.Tasks) {
 				in[i], in[order[last]], room = true, false, swap
 				last--
 			}
@@ -143,8 +143,8 @@ func (n *request) chooseFew(at ledger.View, buf []nodeChoice) []nodeChoice {
 			continue
 		}
 		picks[k] = p
-		had += int64(p.capacity)
-		if k++; k >= max(int(n.nodesMin), len(n.required)) && had >= int64(n.tasks) {
+		had += int64(p.Capacity)
+		if k++; k >= max(int(n.NodesMin), len(n.Required)) && had >= int64(n.Tasks) {
 			break
 		}
 	}
@@ -155,24 +155,24 @@ func (n *request) chooseFew(at ledger.View, buf []nodeChoice) []nodeChoice {
 
 // assignTasks gives each node its tasks: node after node is filled, as long as one is left for each that comes after;
 // or evenly.
-func (n *request) assignTasks(picks []nodeChoice) {
-	left := n.tasks
+func (n *Request) assignTasks(picks []Choice) {
+	left := n.Tasks
 	for i := range picks {
-		picks[i].tasks = 0
+		picks[i].Tasks = 0
 	}
 	if len(picks) > 1 && n.fillsNodes() {
 		for i := range picks {
 			after := int32(len(picks) - i - 1)
-			picks[i].tasks = min(picks[i].capacity, left-after)
-			left -= picks[i].tasks
+			picks[i].Tasks = min(picks[i].Capacity, left-after)
+			left -= picks[i].Tasks
 		}
 		return
 	}
 	for left > 0 {
 		gave := false
 		for i := range picks {
-			if left > 0 && picks[i].tasks < picks[i].capacity {
-				picks[i].tasks++
+			if left > 0 && picks[i].Tasks < picks[i].Capacity {
+				picks[i].Tasks++
 				left--
 				gave = true
 			}
@@ -201,26 +201,26 @@ type NodeSet struct {
 func CheckSatisfiable(l *ledger.Ledger, s *core.Spec, part *core.Partition, in *NodeSet,
 	names alloc.HostsFunc,
 ) *Unsatisfiable {
-	n := requestOf(s, names)
-	n.uid = l.KeptUser(s)
+	n := RequestOf(s, names)
+	n.Uid = l.KeptUser(s)
 	n.applySharing(part)
-	n.bindLedger(l, nil, false)
+	n.BindLedger(l, nil, false)
 	if in.order == nil || in.version != l.Version {
 		in.order, in.version = l.NodesIn(in.Nodes), l.Version
 	}
-	return checkSatisfiable(l, &n, in.Nodes, in.order)
+	return CheckRequest(l, &n, in.Nodes, in.order)
 }
 
-func checkSatisfiable(l *ledger.Ledger, n *request, in map[core.NodeName]bool, nodes []*ledger.Node) *Unsatisfiable {
-	if n.invalid != "" {
-		return &Unsatisfiable{Reason: "node_config_unavailable", Text: n.invalid}
+func CheckRequest(l *ledger.Ledger, n *Request, in map[core.NodeName]bool, nodes []*ledger.Node) *Unsatisfiable {
+	if n.Invalid != "" {
+		return &Unsatisfiable{Reason: "node_config_unavailable", Text: n.Invalid}
 	}
-	for _, name := range slices.Sorted(maps.Keys(n.required)) {
+	for _, name := range slices.Sorted(maps.Keys(n.Required)) {
 		if l.Nodes[name] == nil || in != nil && !in[name] {
 			return &Unsatisfiable{Reason: "invalid_node", Text: fmt.Sprintf("node %s is not in the partition", name)}
 		}
 	}
-	if n.choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil {
+	if n.Choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil {
 		return nil
 	}
 	f := &Unsatisfiable{Reason: "node_config_unavailable", Text: "it asks for " + n.String() + "; " +
@@ -236,9 +236,9 @@ func checkSatisfiable(l *ledger.Ledger, n *request, in map[core.NodeName]bool, n
 		f.Text += fmt.Sprintf("; %d of them run jobs of another user only", others)
 	}
 	light := *n
-	light.memPerNode, light.memPerCPU = 0, 0
-	light.detail = n.detail.withoutMemory()
-	if light.choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil { // it is the memory alone
+	light.MemPerNode, light.memPerCPU = 0, 0
+	light.Detail = n.Detail.withoutMemory()
+	if light.Choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil { // it is the memory alone
 		f.Reason = "memory_unsatisfiable"
 		return f
 	}
@@ -248,8 +248,8 @@ func checkSatisfiable(l *ledger.Ledger, n *request, in map[core.NodeName]bool, n
 		}
 	}
 	thin := *n
-	thin.cpusPerTask = 1
-	f.OnlyCPUs = thin.choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil
+	thin.CpusPerTask = 1
+	f.OnlyCPUs = thin.Choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil
 	return f
 }
 

@@ -1,17 +1,16 @@
-package sched
+package fit
 
 import (
 	"bireme.dev/bireme/internal/core"
-
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // raiseToBlocks raises what a job takes of a node to whole blocks, as few as will do; a job on several nodes has all of
 // each.
-func (n *request) raiseToBlocks(a *ledger.Node, u *ledger.Resources) {
+func (n *Request) raiseToBlocks(a *ledger.Node, u *ledger.Resources) {
 	b := a.Blocks
 	k := int64(b.Count)
-	if n.nodesMin <= 1 {
+	if n.NodesMin <= 1 {
 		k = max(1, blocksFor(int64(u.Cpus), int64(b.Cpus)), blocksFor(int64(u.Mem), int64(b.Mem)))
 		for i := range u.Gres {
 			k = max(k, blocksFor(u.Gres[i], b.Gres[i]))
@@ -43,8 +42,8 @@ func blocksFor(amount, size int64) int64 {
 }
 
 // blocksFit reports whether the blocks a job would take are free.
-func (n *request) blocksFit(a *ledger.Node, b *ledger.Resources) bool {
-	u := n.usage(a, 1, b)
+func (n *Request) blocksFit(a *ledger.Node, b *ledger.Resources) bool {
+	u := n.Usage(a, 1, b)
 	if u.Cpus > b.Cpus || u.Mem > b.Mem {
 		return false
 	}

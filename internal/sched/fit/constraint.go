@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"slices"
@@ -26,5 +26,5 @@ func hasFeatures(n *core.Node, want []string) bool {
 
 // MeetsConstraint reports whether a node has what a constraint that was checked asks of each node.
 func MeetsConstraint(constraint string, n *core.Node) bool {
-	return constraint == "" || meetsConstraint(parseConstraint(constraint), n)
+	return constraint == "" || nodeMeets(parseConstraint(constraint), n)
 }

@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ type requestDetail struct {
 	tasks        int32         // of the job, if n.tasks counts units instead
 	tasksPerUnit int32         // with tasks per GPU a unit is one GPU with so many tasks; 0: tasks are shared out evenly
 	gres         []gresRequest // generic resources, typed ones of a name first
-	mixedTypes   bool          // several of them are asked for as a whole
+	MixedTypes   bool          // several of them are asked for as a whole
 
 	cpusPerGPU         int32
 	memPerGPU          core.Bytes
@@ -36,9 +36,9 @@ type requestDetail struct {
 	limitedPartition core.PartitionName // that is bounded in its CPUs of a node,
 	cpuLimit         int32              // which are so many
 
-	evenTasks  bool  // tasks are dealt out to all nodes in turn, not to one node after the other
+	evenTasks  bool  // Tasks are dealt out to all nodes in turn, not to one node after the other
 	cyclicCPUs uint8 // CPUs are taken of each socket in turn: 1 by the task, 2 one by one
-	layout     map[core.NodeName]int32
+	Layout     map[core.NodeName]int32
 	sequence   []core.NodeName // of the nodes in layout
 }
 
@@ -51,7 +51,7 @@ type gresRequest struct {
 }
 
 // readDetail reads the rare part of a shape; nil if there is none. It lowers or raises n to match.
-func (n *request) readDetail(s *core.Spec) {
+func (n *Request) readDetail(s *core.Spec) {
 	m, x := s.Shape.More, s.Extra
 	if isPlainShape(m) && (x == nil || x.Distribution == "") {
 		return
@@ -60,31 +60,32 @@ func (n *request) readDetail(s *core.Spec) {
 	if x != nil {
 		w.readDistribution(x)
 	}
-	if w.layout != nil {
-		n.tasks = 0
-		for _, tasks := range w.layout {
-			n.tasks += tasks
+	if w.Layout != nil {
+		n.Tasks = 0
+		for _, tasks := range w.Layout {
+			n.Tasks += tasks
 		}
-		n.nodesMin, n.nodesMax = int32(len(w.layout)), int32(len(w.layout))
+		n.NodesMin, n.NodesMax = int32(len(w.Layout)), int32(len(w.Layout))
 	}
 	if m != nil {
 		w.readShape(n, &s.Shape)
 	} else {
-		w.addPerNode(n.gres)
+		w.addPerNode(n.Gres)
 	}
 	for i := range w.gres {
 		w.gres[i].gpu = n.gpu
 	}
-	n.detail = w
+	n.Detail = w
 }
 
 // isPlainShape reports whether a shape has nothing here that is about what a node gives.
 func isPlainShape(m *core.ShapeMore) bool {
-	return m == nil || m.TasksPerSocket|m.TasksPerCore|m.TasksPerGPU|m.CPUsPerGPU|m.Sockets|m.Cores|m.Threads|m.CoreSpec|m.ThreadSpec == 0 &&
+	return m == nil || m.TasksPerSocket|m.TasksPerCore|m.TasksPerGPU|m.CPUsPerGPU|m.Sockets|m.Cores|m.Threads|
+		m.CoreSpec|m.ThreadSpec == 0 &&
 		m.MemPerGPU == 0 && len(m.GPUs)+len(m.GPUsPerTask)+len(m.GPUsPerSocket) == 0 && !m.OneThread && !m.OverSubscribe
 }
 
-func (w *requestDetail) readShape(n *request, sh *core.Shape) {
+func (w *requestDetail) readShape(n *Request, sh *core.Shape) {
 	m := sh.More
 	w.cpusPerGPU, w.memPerGPU = m.CPUsPerGPU, m.MemPerGPU
 	w.sockets, w.cores, w.threads, w.usedThreads = m.Sockets, m.Cores, m.Threads, m.Threads
@@ -98,7 +99,7 @@ func (w *requestDetail) readShape(n *request, sh *core.Shape) {
 	if w.specialized = m.CoreSpec; m.ThreadSpec > 0 {
 		w.specialized, w.specializedThreads = m.ThreadSpec, true
 	}
-	n.exclusive = n.exclusive || w.specialized > 0 // as Slurm: it is about the node as a whole
+	n.Exclusive = n.Exclusive || w.specialized > 0 // as Slurm: it is about the node as a whole
 	node, task, job := sh.Counted()
 	for _, g := range node {
 		w.gresFor(g).node += g.Count
@@ -121,13 +122,13 @@ func (w *requestDetail) readShape(n *request, sh *core.Shape) {
 	slices.SortFunc(w.gres, func(a, b gresRequest) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(b.gresType, a.gresType))
 	})
-	n.gres = nil
-	w.mixedTypes = w.countTotals() > 1
+	n.Gres = nil
+	w.MixedTypes = w.countTotals() > 1
 	switch {
 	case total > 0:
-		w.tasks, w.tasksPerUnit = n.tasks, m.TasksPerGPU
-		if n.tasks = max(n.tasks, int32(total)); w.tasksPerUnit > 0 || w.mixedTypes {
-			n.tasks = int32(total)
+		w.tasks, w.tasksPerUnit = n.Tasks, m.TasksPerGPU
+		if n.Tasks = max(n.Tasks, int32(total)); w.tasksPerUnit > 0 || w.MixedTypes {
+			n.Tasks = int32(total)
 		}
 	case m.TasksPerGPU > 0:
 		var gpus int64
@@ -148,13 +149,13 @@ func (w *requestDetail) addPerNode(list []core.Gres) {
 }
 
 // capNodesByGPUs keeps the nodes of a job that asks for GPUs as a whole to as many as can have one.
-func (n *request) capNodesByGPUs() {
+func (n *Request) capNodesByGPUs() {
 	var total int64
-	for i := range n.detail.gres {
-		total += n.detail.gres[i].total
+	for i := range n.Detail.gres {
+		total += n.Detail.gres[i].total
 	}
-	if total > 0 && int64(n.nodesMax) > total {
-		n.nodesMax = max(n.nodesMin, int32(total))
+	if total > 0 && int64(n.NodesMax) > total {
+		n.NodesMax = max(n.NodesMin, int32(total))
 	}
 }
 
@@ -226,15 +227,15 @@ func (a *gresRequest) gpuCount(n int64) int64 {
 }
 
 // maxTasksFor returns how many tasks a node gets for so many units, at most.
-func (n *request) maxTasksFor(units int32) int32 {
-	w := n.detail
+func (n *Request) maxTasksFor(units int32) int32 {
+	w := n.Detail
 	switch {
 	case w.tasks == 0:
 		return units
 	case w.tasksPerUnit > 0:
 		return units * w.tasksPerUnit
 	}
-	return max(1, shareOf(units, n.tasks, w.tasks))
+	return max(1, shareOf(units, n.Tasks, w.tasks))
 }
 
 // shareOf returns a part of something that is divided by units, rounded up.
@@ -243,10 +244,10 @@ func shareOf[T int32 | int64](units, of int32, what T) T {
 }
 
 // gresCount returns how many of a resource a node gives for so many units and tasks, at most.
-func (n *request) gresCount(a *gresRequest, units, tasks int32) int64 {
+func (n *Request) gresCount(a *gresRequest, units, tasks int32) int64 {
 	c := a.node + a.task*int64(tasks)
 	if a.total > 0 {
-		c += shareOf(units, n.tasks, a.total)
+		c += shareOf(units, n.Tasks, a.total)
 	}
 	return c
 }
@@ -258,16 +259,16 @@ type nodeUsage struct {
 }
 
 // cpusAndMem works out CPUs and memory for so many tasks and GPUs on a node.
-func (n *request) cpusAndMem(a *ledger.Node, tasks int32, gpus int64) nodeUsage {
-	w := n.detail
-	c := max(tasks*n.cpusPerTask, n.minCPUs, int32(gpus)*w.cpusPerGPU)
+func (n *Request) cpusAndMem(a *ledger.Node, tasks int32, gpus int64) nodeUsage {
+	w := n.Detail
+	c := max(tasks*n.CpusPerTask, n.MinCPUs, int32(gpus)*w.cpusPerGPU)
 	p := nodeUsage{tasks: tasks, cpus: a.CPULayout.RoundUp(c)}
 	counted := p.cpus // memory goes by the CPUs that are used
 	if used := w.threadsUsed(a); used < a.Threads || w.tasksPerCore > 0 || w.tasksPerSocket > 0 {
 		p.cpus = max(a.CPULayout.RoundUp((c+used-1)/used*a.Threads), w.cpusForTasks(n, a, tasks))
 		counted = p.cpus / a.Threads * used
 	}
-	switch p.mem = n.memPerNode; {
+	switch p.mem = n.MemPerNode; {
 	case w.memPerGPU > 0:
 		p.mem = w.memPerGPU * core.Bytes(gpus)
 	case n.memPerCPU > 0:
@@ -280,10 +281,10 @@ func (n *request) cpusAndMem(a *ledger.Node, tasks int32, gpus int64) nodeUsage 
 }
 
 // cpusForTasks is how many CPUs of a node tasks need if only so many may be on each core, or on each socket.
-func (w *requestDetail) cpusForTasks(n *request, a *ledger.Node, tasks int32) int32 {
+func (w *requestDetail) cpusForTasks(n *Request, a *ledger.Node, tasks int32) int32 {
 	up := func(x, by int32) int32 { return (x + by - 1) / by }
 	on := func(tasks int32) int32 { // one socket
-		cores := up(tasks*n.cpusPerTask, w.threadsUsed(a))
+		cores := up(tasks*n.CpusPerTask, w.threadsUsed(a))
 		if w.tasksPerCore > 0 {
 			cores = max(cores, up(tasks, w.tasksPerCore))
 		}
@@ -316,33 +317,33 @@ func (w *requestDetail) needsSockets() bool {
 	return w.sockets > 0 || w.cores > 0 || w.tasksPerSocket > 0 || w.gresPerSocket
 }
 
-// tasksAt returns how many tasks or units of a job a node could take.
-func (n *request) tasksAt(at *ledger.View, a *ledger.Node) int32 {
+// TasksAt returns how many tasks or units of a job a node could take.
+func (n *Request) TasksAt(at *ledger.View, a *ledger.Node) int32 {
 	b := at.Free(a)
-	if n.user != "" {
-		free := b.FreeFor(n.user, a, at)
+	if n.User != "" {
+		free := b.FreeFor(n.User, a, at)
 		b = &free
 	}
-	if n.detail == nil {
-		return n.tasksIn(a, b)
+	if n.Detail == nil {
+		return n.TasksIn(a, b)
 	}
 	s, ok := n.supplyAt(at, a, b)
 	if !ok {
 		return 0
 	}
-	if n.detail.mixedTypes {
-		_, sum, _ := s.gpuOffer(n.detail.totals(), 1<<40)
+	if n.Detail.MixedTypes {
+		_, sum, _ := s.gpuOffer(n.Detail.totals(), 1<<40)
 		return int32(sum)
 	}
-	hi := n.tasks
-	if w := n.detail; w.layout != nil {
-		hi = w.layout[a.Record.Name]
+	hi := n.Tasks
+	if w := n.Detail; w.Layout != nil {
+		hi = w.Layout[a.Record.Name]
 		if hi == 0 || !s.fits(hi) {
 			return 0
 		}
 		return hi
 	} else if w.tasks == 0 {
-		hi = s.cpus / n.cpusPerTask
+		hi = s.cpus / n.CpusPerTask
 	}
 	if hi <= 0 || !s.fits(1) {
 		return 0
@@ -359,8 +360,8 @@ func (n *request) tasksAt(at *ledger.View, a *ledger.Node) int32 {
 }
 
 // supplyAt looks at a node; false: the job cannot be there.
-func (n *request) supplyAt(at *ledger.View, a *ledger.Node, b *ledger.Resources) (s nodeSupply, ok bool) {
-	if b.Exclusive > 0 || n.exclusive && b.Allocs > 0 {
+func (n *Request) supplyAt(at *ledger.View, a *ledger.Node, b *ledger.Resources) (s nodeSupply, ok bool) {
+	if b.Exclusive > 0 || n.Exclusive && b.Allocs > 0 {
 		return s, false
 	}
 	s = nodeSupply{req: n, node: a, free: b, cpus: b.Cpus, mem: b.Mem, tasks: 1<<31 - 1}
@@ -372,7 +373,7 @@ func (n *request) supplyAt(at *ledger.View, a *ledger.Node, b *ledger.Resources)
 
 // nodeSupply is what a node could give a job at the moment looked at.
 type nodeSupply struct {
-	req   *request
+	req   *Request
 	node  *ledger.Node
 	free  *ledger.Resources
 	cpus  int32
@@ -382,7 +383,7 @@ type nodeSupply struct {
 
 // countCPUs counts the CPUs the job could have; false: it cannot be there.
 func (s *nodeSupply) countCPUs(at *ledger.View) bool {
-	w, a, h := s.req.detail, s.node, &s.node.Record.Hardware
+	w, a, h := s.req.Detail, s.node, &s.node.Record.Hardware
 	if a.Sockets < w.sockets || w.threads > a.Threads || w.cores > a.PerSocket/a.Threads {
 		return false
 	}
@@ -409,7 +410,7 @@ func (s *nodeSupply) countCPUs(at *ledger.View) bool {
 // countSockets looks at each socket. What is free on which of them is known of this moment only; of a later one it is
 // known only if the whole node is free.
 func (s *nodeSupply) countSockets(at *ledger.View) bool {
-	w, a, n := s.req.detail, s.node, s.req
+	w, a, n := s.req.Detail, s.node, s.req
 	now := !at.IfIdle && at.At == 0
 	if !now && s.free.Cpus < a.Capacity.Cpus {
 		return false
@@ -429,11 +430,11 @@ func (s *nodeSupply) countSockets(at *ledger.View) bool {
 			local++
 		}
 		if w.tasksPerSocket > 0 {
-			fit := free / a.Threads * w.threadsUsed(a) / n.cpusPerTask
+			fit := free / a.Threads * w.threadsUsed(a) / n.CpusPerTask
 			if w.tasksPerCore > 0 {
 				fit = min(fit, free/a.Threads*w.tasksPerCore)
 			}
-			if n.cpusPerTask > a.PerSocket/a.Threads*w.threadsUsed(a) { // a task is wider than a socket
+			if n.CpusPerTask > a.PerSocket/a.Threads*w.threadsUsed(a) { // a task is wider than a socket
 				fit = w.tasksPerSocket
 			}
 			tasks += min(w.tasksPerSocket, fit)
@@ -477,7 +478,7 @@ func (a *gresRequest) accepts(g *ledger.Gres) bool { return g.Serves(a.name, a.g
 
 // fits reports whether so many units fit.
 func (s *nodeSupply) fits(units int32) bool {
-	n, w := s.req, s.req.detail
+	n, w := s.req, s.req.Detail
 	tasks := n.maxTasksFor(units)
 	if n.tasksPerNode > 0 && tasks > n.tasksPerNode {
 		if w.tasks == 0 || w.tasksPerUnit > 0 {
@@ -516,40 +517,40 @@ func (s *nodeSupply) fits(units int32) bool {
 	return p.cpus <= s.cpus && p.mem <= s.mem
 }
 
-// reservedUsage is what a job takes of a node that was chosen for it, for a reservation: as much as it may turn out to
+// ReservedUsage is what a job takes of a node that was chosen for it, for a reservation: as much as it may turn out to
 // be.
-func (n *request) reservedUsage(p *nodeChoice, b *ledger.Resources) ledger.Resources {
-	if n.detail == nil || !n.detail.mixedTypes {
-		return n.usage(p.node, p.tasks, b)
+func (n *Request) ReservedUsage(p *Choice, b *ledger.Resources) ledger.Resources {
+	if n.Detail == nil || !n.Detail.MixedTypes {
+		return n.Usage(p.Node, p.Tasks, b)
 	}
-	return n.worstUsage(p.node, min(p.capacity, n.detail.tasks), n.detail.totals(), b)
+	return n.worstUsage(p.Node, min(p.Capacity, n.Detail.tasks), n.Detail.totals(), b)
 }
 
 // detailUsage is what a job with so many units on a node takes of it.
-func (n *request) detailUsage(a *ledger.Node, units int32, b *ledger.Resources) ledger.Resources {
+func (n *Request) detailUsage(a *ledger.Node, units int32, b *ledger.Resources) ledger.Resources {
 	tasks := n.maxTasksFor(units)
-	counts := n.detail.totals() // of several kinds, as far as it has them
+	counts := n.Detail.totals() // of several kinds, as far as it has them
 	for i := range counts {
-		if !n.detail.mixedTypes {
-			counts[i] = n.gresCount(&n.detail.gres[i], units, tasks)
+		if !n.Detail.MixedTypes {
+			counts[i] = n.gresCount(&n.Detail.gres[i], units, tasks)
 		}
 	}
 	return n.worstUsage(a, tasks, counts, b)
 }
 
 // worstUsage is exactUsage for a job that may turn out to need other CPUs or units than those that are free then.
-func (n *request) worstUsage(a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
-	if n.detail.mixedTypes {
+func (n *Request) worstUsage(a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
+	if n.Detail.MixedTypes {
 		for i := range counts {
-			counts[i] += n.detail.gres[i].node
+			counts[i] += n.Detail.gres[i].node
 		}
 	}
 	u := n.exactUsage(a, tasks, counts, b)
-	if n.detail.needsSockets() { // whatever else starts there could be on the wrong socket
+	if n.Detail.needsSockets() { // whatever else starts there could be on the wrong socket
 		u.Cpus = a.Record.Hardware.CPUs
 		for k := range a.Gres {
-			for i := range n.detail.gres {
-				if q := &n.detail.gres[i]; q.socket > 0 && q.accepts(&a.Gres[k]) {
+			for i := range n.Detail.gres {
+				if q := &n.Detail.gres[i]; q.socket > 0 && q.accepts(&a.Gres[k]) {
 					u.Gres[k] = max(0, b.Gres[k])
 				}
 			}
@@ -559,8 +560,8 @@ func (n *request) worstUsage(a *ledger.Node, tasks int32, counts []int64, b *led
 }
 
 // exactUsage is what a job with so many tasks and resources takes of a node.
-func (n *request) exactUsage(a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
-	w := n.detail
+func (n *Request) exactUsage(a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
+	w := n.Detail
 	u := ledger.Resources{Allocs: -1}
 	if len(a.Gres) > 0 {
 		u.Gres = make([]int64, len(a.Gres))
@@ -581,7 +582,7 @@ func (n *request) exactUsage(a *ledger.Node, tasks int32, counts []int64, b *led
 	u.Cpus, u.Mem = p.cpus, p.mem
 	at := a.CpuLimitOf(w.limitedPartition)
 	n.markExclusive(&u)
-	if n.exclusive { // whole nodes come with all they have
+	if n.Exclusive { // whole nodes come with all they have
 		u.Cpus = a.Record.Hardware.CPUs - w.specializedCPUs(a)
 		if at >= 0 {
 			u.Cpus = min(u.Cpus, int32(max(0, b.Gres[at])))
@@ -599,18 +600,18 @@ func (n *request) exactUsage(a *ledger.Node, tasks int32, counts []int64, b *led
 
 // distribute gives each node its tasks and resources for the units it has: no less than one task, and together what the
 // job asks for.
-func (n *request) distribute(picks []nodeChoice) (tasks []int32, totals [][]int64) {
-	w := n.detail
+func (n *Request) distribute(picks []Choice) (tasks []int32, totals [][]int64) {
+	w := n.Detail
 	tasks, totals = make([]int32, len(picks)), make([][]int64, len(picks))
 	if w.tasks == 0 {
 		for i := range picks {
-			tasks[i] = picks[i].tasks
+			tasks[i] = picks[i].Tasks
 		}
 	} else {
 		most := make([]int64, len(picks))
 		for i := range picks {
-			if most[i] = int64(n.maxTasksFor(picks[i].tasks)); w.mixedTypes {
-				most[i] = int64(picks[i].capacity)
+			if most[i] = int64(n.maxTasksFor(picks[i].Tasks)); w.MixedTypes {
+				most[i] = int64(picks[i].Capacity)
 			}
 			if n.tasksPerNode > 0 {
 				most[i] = min(most[i], int64(n.tasksPerNode))
@@ -627,7 +628,7 @@ func (n *request) distribute(picks []nodeChoice) (tasks []int32, totals [][]int6
 		if w.gres[k].total == 0 {
 			continue
 		}
-		if w.mixedTypes {
+		if w.MixedTypes {
 			for i := range picks {
 				totals[i][k] = picks[i].gres[k]
 			}
@@ -635,7 +636,7 @@ func (n *request) distribute(picks []nodeChoice) (tasks []int32, totals [][]int6
 		}
 		most := make([]int64, len(picks))
 		for i := range picks {
-			most[i] = shareOf(picks[i].tasks, n.tasks, w.gres[k].total)
+			most[i] = shareOf(picks[i].Tasks, n.Tasks, w.gres[k].total)
 		}
 		for i, c := range distributeTotal(w.gres[k].total, most) {
 			totals[i][k] = c
@@ -662,8 +663,8 @@ func distributeTotal(total int64, most []int64) []int64 {
 }
 
 // fillsNodes reports whether tasks fill one node after the other; else each gets some in turn.
-func (n *request) fillsNodes() bool {
-	return n.detail == nil || !n.detail.evenTasks
+func (n *Request) fillsNodes() bool {
+	return n.Detail == nil || !n.Detail.evenTasks
 }
 
 // withoutMemory is w without wishes for memory.
@@ -676,33 +677,33 @@ func (w *requestDetail) withoutMemory() *requestDetail {
 	return &l
 }
 
-// mayShare reports whether the job may be on CPUs that others are on.
-func (n *request) mayShare() bool { return n.detail != nil && n.detail.maxSharing > 1 }
+// MayShare reports whether the job may be on CPUs that others are on.
+func (n *Request) MayShare() bool { return n.Detail != nil && n.Detail.maxSharing > 1 }
 
 // applySharing applies what a partition says of sharing and of CPUs. A need is copied for each partition, what is rare
 // of it is not.
-func (n *request) applySharing(p *core.Partition) {
+func (n *Request) applySharing(p *core.Partition) {
 	whole, force, jobs, _ := core.ParseSharing(p.OverSubscribe)
-	if n.detail == nil && !whole && !force && p.MaxCPUsPerNode == 0 {
+	if n.Detail == nil && !whole && !force && p.MaxCPUsPerNode == 0 {
 		return
 	}
 	w := requestDetail{}
-	if n.detail != nil {
-		w = *n.detail
+	if n.Detail != nil {
+		w = *n.Detail
 	} else {
-		w.addPerNode(n.gres)
+		w.addPerNode(n.Gres)
 	}
 	if w.exclusive = whole; whole {
-		n.exclusive = true
+		n.Exclusive = true
 	}
 	if p.MaxCPUsPerNode > 0 {
 		w.limitedPartition, w.cpuLimit = p.Name, p.MaxCPUsPerNode
 	}
 	wishes := w.maxSharing > 0
-	if w.maxSharing = 0; jobs > 1 && !n.exclusive && (force || wishes) {
+	if w.maxSharing = 0; jobs > 1 && !n.Exclusive && (force || wishes) {
 		w.maxSharing = jobs
 	}
-	n.detail = &w
+	n.Detail = &w
 }
 
 // readDistribution reads how tasks lie on nodes, sockets and cores.
@@ -714,7 +715,7 @@ func (w *requestDetail) readDistribution(x *core.Extra) {
 	case "plane": // cyclic says who is where, not how many are there
 		w.evenTasks = true
 	case "arbitrary":
-		w.layout, w.sequence = arbitraryLayout(x.NodeList)
+		w.Layout, w.sequence = arbitraryLayout(x.NodeList)
 	}
 	switch f[1] {
 	case "cyclic":
@@ -722,7 +723,7 @@ func (w *requestDetail) readDistribution(x *core.Extra) {
 	case "fcyclic":
 		w.cyclicCPUs = 2
 	}
-	if mode == "pack" && w.layout == nil {
+	if mode == "pack" && w.Layout == nil {
 		w.evenTasks = false
 	}
 }

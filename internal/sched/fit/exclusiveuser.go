@@ -1,0 +1,15 @@
+package fit
+
+import (
+	"bireme.dev/bireme/internal/sched/ledger"
+)
+
+// markExclusive notes in what a job takes of a node that it keeps the rest from others.
+func (n *Request) markExclusive(use *ledger.Resources) {
+	switch {
+	case n.Exclusive:
+		use.Exclusive = -1
+	case n.User != "":
+		use.Exclusive, use.UserExclusive = -1, -1
+	}
+}
