@@ -14,9 +14,11 @@ type (
 	}
 	UserList struct {
 		Users []core.User `json:"users"`
+		Page
 	}
 	ProjectList struct {
 		Projects []core.Project `json:"projects"`
+		Page
 	}
 	RunList struct {
 		Runs []Run `json:"runs"`
@@ -63,9 +65,10 @@ func (c *Client) Audit(ctx context.Context, query url.Values) (*AuditList, error
 	return get[AuditList](ctx, c, api+"/audit", query)
 }
 
-// Users lists users.
+// Users lists all users.
 func (c *Client) Users(ctx context.Context) (*UserList, error) {
-	return get[UserList](ctx, c, api+"/users", nil)
+	read := func(q url.Values) (*UserList, error) { return get[UserList](ctx, c, api+"/users", q) }
+	return everyPage(read, func(to, from *UserList) { to.Users = append(to.Users, from.Users...) })
 }
 
 // User gives one user.
@@ -73,9 +76,10 @@ func (c *Client) User(ctx context.Context, name core.UserName) (*core.User, erro
 	return get[core.User](ctx, c, api+"/users/"+url.PathEscape(string(name)), nil)
 }
 
-// Projects lists projects.
+// Projects lists all projects.
 func (c *Client) Projects(ctx context.Context) (*ProjectList, error) {
-	return get[ProjectList](ctx, c, api+"/projects", nil)
+	read := func(q url.Values) (*ProjectList, error) { return get[ProjectList](ctx, c, api+"/projects", q) }
+	return everyPage(read, func(to, from *ProjectList) { to.Projects = append(to.Projects, from.Projects...) })
 }
 
 // Find gives the project of a name.

@@ -30,6 +30,7 @@ type JobList struct {
 type NodeList struct {
 	Nodes []Node    `json:"nodes"`
 	Now   core.Time `json:"now,omitempty"`
+	Page
 }
 
 // StepList answers GET /api/v1/jobs/{id}/steps.
@@ -290,7 +291,8 @@ func (c *Client) Release(ctx context.Context, id string, exit core.Exit) error {
 
 // Nodes lists the nodes.
 func (c *Client) Nodes(ctx context.Context) (*NodeList, error) {
-	return get[NodeList](ctx, c, api+"/nodes", nil)
+	read := func(q url.Values) (*NodeList, error) { return get[NodeList](ctx, c, api+"/nodes", q) }
+	return everyPage(read, func(to, from *NodeList) { to.Nodes = append(to.Nodes, from.Nodes...) })
 }
 
 // Node gives one node.

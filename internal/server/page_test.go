@@ -10,51 +10,77 @@ import (
 	"bireme.dev/bireme/internal/server/servertest"
 )
 
-// Ended and live jobs come as one list in pages that leave none out and show none twice.
-func TestHistoryPages(t *testing.T) {
+// Users, projects and nodes come in pages: put together they are the whole listing, each record once and in its order.
+func TestListingsComeInPages(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
-	var want []core.JobID
-	for i := range 9 { // no node: they wait; every other one ends
-		id := s.Submit(nil)
-		want = append(want, id)
-		if i%2 == 0 {
-			s.Must("POST", "/api/v1/jobs/cancel", client.Cancel{IDs: []string{idText(id)}}, nil)
+	for i := range 7 {
+		s.Must("POST", "/api/v1/users", core.User{Name: core.UserName(fmt.Sprintf("u%d", i))}, nil)
+		s.Must("POST", "/api/v1/projects", core.Project{Name: core.ProjectName(fmt.Sprintf("p%d", i))}, nil)
+	}
+	for path, read := range map[string]func(query string) ([]string, client.Page){
+		"users": func(query string) (names []string, at client.Page) {
+			var list client.UserList
+			s.Must("GET", "/api/v1/users"+query, nil, &list)
+			for _, u := range list.Users {
+				names = append(names, string(u.Name))
+			}
+			return names, list.Page
+		},
+		"projects": func(query string) (names []string, at client.Page) {
+			var list client.ProjectList
+			s.Must("GET", "/api/v1/projects"+query, nil, &list)
+			for _, p := range list.Projects {
+				names = append(names, string(p.Name))
+			}
+			return names, list.Page
+		},
+	} {
+		all, at := read("")
+		if at.More || at.Next != "" || len(all) < 7 || !slices.IsSorted(all) {
+			t.Errorf("%s in one page: %v, %+v", path, all, at)
+		}
+		got, at := read("?limit=3")
+		for pages := 1; at.More; pages++ {
+			if len(got) != 3*pages || at.Next != got[len(got)-1] {
+				t.Fatalf("%s, page %d: %v, %+v", path, pages, got, at)
+			}
+			var more []string
+			more, at = read("?limit=3&after=" + at.Next)
+			got = append(got, more...)
+		}
+		if !slices.Equal(got, all) {
+			t.Errorf("%s in pages: %v, want %v", path, got, all)
+		}
+		if exact, at := read(fmt.Sprintf("?limit=%d", len(all))); at.More || len(exact) != len(all) {
+			t.Errorf("%s in a page that fits: %d of %d, %+v", path, len(exact), len(all), at)
+		}
+		for _, limit := range []string{"x", "-1"} {
+			if status, err := s.Call("GET", "/api/v1/"+path+"?limit="+limit, "", nil, nil); status != 400 {
+				t.Errorf("%s with limit %s: %d %v", path, limit, status, err)
+			}
 		}
 	}
-	for _, view := range []string{"full", "brief"} {
-		for _, newest := range []bool{false, true} {
-			var got []core.JobID
-			path, pages := fmt.Sprintf("/api/v1/jobs?history=1&limit=4&view=%s&newest=%t", view, newest), 0
-			for more := true; more; pages++ {
-				var list struct {
-					Jobs []struct {
-						ID core.JobID `json:"id"`
-					} `json:"jobs"`
-					More bool `json:"more"`
-				}
-				s.Must("GET", fmt.Sprintf("%s&after=%d", path,
-					slices.Max(append([]core.JobID{0}, got[max(0, len(got)-1):]...))), nil, &list)
-				for _, j := range list.Jobs {
-					got = append(got, j.ID)
-				}
-				if more = list.More; more && len(list.Jobs) != 4 {
-					t.Fatalf("%s newest=%t: a page of %d with more to come", view, newest, len(list.Jobs))
-				}
-			}
-			if newest {
-				slices.Reverse(got)
-			}
-			if !slices.Equal(got, want) || pages != 3 {
-				t.Errorf("%s newest=%t: %v in %d pages, want %v in 3", view, newest, got, pages, want)
+	for _, name := range []core.NodeName{"zeta", "alpha", "mid"} {
+		s.Join(name, core.Compute, false)
+	}
+	var all, first, rest client.NodeList
+	s.Must("GET", "/api/v1/nodes", nil, &all)
+	s.Must("GET", "/api/v1/nodes?limit=2", nil, &first)
+	s.Must("GET", "/api/v1/nodes?limit=2&after="+first.Next, nil, &rest)
+	names := func(lists ...client.NodeList) (out []core.NodeName) {
+		for _, l := range lists {
+			for i := range l.Nodes {
+				out = append(out, l.Nodes[i].Name)
 			}
 		}
+		return out
 	}
-	last, err := s.Client().Briefs(t.Context(), client.JobsQuery{History: true, Newest: true, Limit: 3})
-	if err != nil || len(last.Jobs) != 3 || last.Jobs[0].ID != want[8] || last.Jobs[2].ID != want[6] {
-		t.Errorf("the last three: %+v, %v", last, err)
+	if len(all.Nodes) != 4 || all.More || !first.More || rest.More || len(first.Nodes) != 2 ||
+		!slices.Equal(names(first, rest), names(all)) {
+		t.Errorf("nodes in pages: %v %+v, %v %+v, want %v", names(first), first.Page, names(rest), rest.Page, names(all))
 	}
-	if status, err := s.Call("GET", "/api/v1/jobs?history=1&after=x", "", nil, nil); status != 400 || err == nil {
-		t.Errorf("after=x: %d %v", status, err)
+	if status, err := s.Call("GET", "/api/v1/nodes?after=x", "", nil, nil); status != 400 {
+		t.Errorf("nodes after x: %d %v", status, err)
 	}
 }

@@ -31,7 +31,16 @@ type Nodes struct {
 	Partition    PartitionFunc
 }
 
-func (a *Nodes) List(_ http.ResponseWriter, _ *http.Request, who *call.Caller) (any, error) {
+// List lists nodes in the order in which they came.
+func (a *Nodes) List(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	page, err := call.ParsePage(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	after, err := page.AfterNumber()
+	if err != nil {
+		return nil, err
+	}
 	v, err := a.Viewer(who)
 	if err != nil {
 		return nil, err
@@ -43,8 +52,13 @@ func (a *Nodes) List(_ http.ResponseWriter, _ *http.Request, who *call.Caller) (
 	view := a.nodeView(v)
 	out := &client.NodeList{Nodes: []client.Node{}, Now: a.Now(v.Snap)}
 	for n := range all {
-		out.Nodes = append(out.Nodes, view.show(n))
+		if int64(n.ID) > after {
+			if out.Nodes = append(out.Nodes, view.show(n)); len(out.Nodes) > page.Limit {
+				break
+			}
+		}
 	}
+	out.Nodes, out.Page = call.Cut(page, out.Nodes, func(n *client.Node) string { return fmt.Sprint(n.ID) })
 	return out, nil
 }
 

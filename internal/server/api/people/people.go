@@ -3,6 +3,7 @@ package people
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
@@ -15,15 +16,23 @@ import (
 // People shows and changes users, projects, QOS and policy.
 type People struct{ *call.Base }
 
-func (a *People) Users(_ http.ResponseWriter, _ *http.Request, who *call.Caller) (any, error) {
+// Users lists users by name.
+func (a *People) Users(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	page, err := call.ParsePage(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
 	v, err := a.Viewer(who)
 	if err != nil {
 		return nil, err
 	}
 	out := &client.UserList{Users: []core.User{}}
 	for _, u := range v.Users() {
-		out.Users = append(out.Users, *u)
+		if string(u.Name) > page.After && len(out.Users) <= page.Limit {
+			out.Users = append(out.Users, *u)
+		}
 	}
+	out.Users, out.Page = call.Cut(page, out.Users, func(u *core.User) string { return string(u.Name) })
 	return out, nil
 }
 
@@ -84,12 +93,20 @@ func (a *People) putUser(r *http.Request, who *call.Caller, u *core.User, isNew 
 	return out, nil
 }
 
-func (a *People) Projects(_ http.ResponseWriter, _ *http.Request, who *call.Caller) (any, error) {
+// Projects lists projects by name.
+func (a *People) Projects(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	page, err := call.ParsePage(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
 	v, err := a.Viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	return &client.ProjectList{Projects: v.Projects()}, nil
+	out := &client.ProjectList{}
+	list := slices.DeleteFunc(v.Projects(), func(p core.Project) bool { return string(p.Name) <= page.After })
+	out.Projects, out.Page = call.Cut(page, list, func(p *core.Project) string { return string(p.Name) })
+	return out, nil
 }
 
 func (a *People) NewProject(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
