@@ -30,7 +30,7 @@
 //	│     ├─ tryStart        one job, or one array task after the other; over a limit: skipped
 //	│     │  ├─ place        on free nodes, if that delays no reservation
 //	│     │  │  ├─ isClassRefused  an equal job was refused, and too little came free since     refusal.go
-//	│     │  │  ├─ chooseNow       request.choose: in node order, or chooseSet                  place.go, nodeset.go
+//	│     │  │  ├─ chooseNow       fit.Request.Choose: which nodes                              timelimit.go, package fit
 //	│     │  │  ├─ recordRefusal   no placement: remember what was missing                      refusal.go
 //	│     │  │  └─ start           book it in the ledger, append it to Plan.Starts
 //	│     │  └─ preemptFor   finds victims; starts on suspended jobs' CPUs, or reserves         preempt.go, victims.go
@@ -82,8 +82,8 @@
 //   - Change tracking (tracking.go): searchcache.go recomputes the start of a head only for nodes that changed.
 //   - Reasons are computed on demand; free CPUs and memory of all nodes lie in one slice (opennodes.go).
 //
-// Sub-packages: ledger (what nodes have free, now and later), sorted (queues and ends), alloc (one job in numbers),
-// preempt (who may preempt whom), advance (advance reservations). forecast*.go estimate starts without a reservation.
+// Sub-packages: ledger (what nodes have free, now and later), fit (whether a job fits, and where), sorted (queues and
+// ends), alloc (one job in numbers), preempt (who may preempt whom), advance (advance reservations).
 //
 // # To change X, look at Y
 //
@@ -97,20 +97,20 @@
 //	preemption                     who: package preempt; which victims: victims.go; what follows: preempt.go
 //	limits                         package policy; isLimited, isLimitedNow, exceedsLimit (limits.go)
 //	advance reservations           package advance, advance.go
-//	topology, node sets, GRES      topology.go, segments.go, blocks.go; nodeset.go, cover.go; detail.go, gputypes.go
+//	topology, node sets, GRES      package fit: topology, segments, blocks; nodeset, cover; detail, gputypes
 //	provisioning                   provision.go
 //	reasons and their texts        Plan.waitReason (plan.go); assess (class.go)
-//	a field of the request         request, requestOf, and always RequestKeyOf, else unequal jobs share a class
-//	                               (request.go); used by accepts (place.go), tasksIn and usage (request.go), alloc.go
+//	a field of the request         fit/request.go: Request, RequestOf, and always KeyOf, else unequal jobs share a class;
+//	                               used by Accepts (fit/place.go), TasksIn and Usage (fit/request.go), fit/alloc.go
 //	a rule that differs by QOS     policy.Gate, which each queueEntry has; classKey (class.go) if a refusal depends on it
 //
 // A rule "job e must not start while job f waits ahead of it" is one condition in walkInOrder before tryStart (both
 // walks, by job and by class, pass there): if it holds, call advanceWalk and continue, which skips e like a job over a
-// limit: it is not the head, has no reservation, blocks nobody. Do not call recordRefusal: other
-// jobs of the class may start. The walk does not visit every job that waits (advanceWalk and nextStartable skip
-// refused ones), so do not collect the f during the walk: keep them in a list, as Planner.enqueue and dequeue keep
-// partition.shortest, and compare e with the first of them that has not started in this pass (pass.start is the only
-// place that starts a job). Starts outside walkInOrder: runTimetable, walkAdvanceQueues, startElsewhere.
+// limit: it is not the head, has no reservation, blocks nobody. Do not call recordRefusal: other jobs of the class may
+// start. The walk does not visit every job that waits (advanceWalk and nextStartable skip refused ones), so do not
+// collect the f during the walk: keep them in a list, as Planner.enqueue and dequeue keep partition.shortest, and
+// compare e with the first of them that has not started in this pass (all starts go through pass.start). Starts outside
+// walkInOrder: runTimetable, walkAdvanceQueues, startElsewhere.
 //
 // For "jobs of QOS x never backfill past jobs of QOS y" the setting is a field of core.QOS; compile (policy/gate.go)
 // copies it to policy.Gate, as NoReserve to Gate.NoPlace (it returns nil for a gate that sets nothing); setPolicy
