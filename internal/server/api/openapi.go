@@ -108,6 +108,12 @@ var (
 	timeType     = reflect.TypeFor[core.Time]()
 )
 
+// publishedNames are the names of schemas whose types have moved or were renamed since: generated clients know them.
+var publishedNames = map[reflect.Type]string{
+	reflect.TypeFor[call.OK]():       "OkBody",
+	reflect.TypeFor[core.RankSpan](): "RankSpan",
+}
+
 // of gives the schema of a type; structs are put under their name once.
 func (g *schemas) of(t reflect.Type) object {
 	switch {
@@ -117,6 +123,8 @@ func (g *schemas) of(t reflect.Type) object {
 		return object{"type": "integer", "description": "nanoseconds"}
 	case t == timeType:
 		return object{"type": "integer", "description": "microseconds since 1970 UTC"}
+	case t == reflect.TypeFor[core.KeptOptions]():
+		return object{"type": "object", "additionalProperties": object{"type": "string"}}
 	case t.Implements(textType) || reflect.PointerTo(t).Implements(textType):
 		return object{"type": "string"}
 	case t.Implements(rawType) || reflect.PointerTo(t).Implements(rawType):
@@ -150,7 +158,9 @@ func (g *schemas) ref(t reflect.Type) object {
 		return g.properties(t)
 	}
 	pkg := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]
-	if pkg != "client" && pkg != "api" {
+	if published := publishedNames[t]; published != "" {
+		name = published
+	} else if pkg != "client" && !strings.Contains(t.PkgPath(), "/server/api") {
 		name = strings.ToUpper(pkg[:1]) + pkg[1:] + name // core.Job and client.Job are two things
 	}
 	name = strings.ToUpper(name[:1]) + name[1:]
