@@ -91,8 +91,12 @@ func TestReservationsByTheAPI(t *testing.T) {
 		{"a long comment", "POST", "", "", body(func(r *client.NewReservation) {
 			r.Name, r.Comment = "x", strings.Repeat("x", 5000)
 		}), 413, "field_too_long", "comment has 5000 bytes; the limit is 4096"},
-		{"a comment made long", "PATCH", "/maint", "", map[string]any{"comment": strings.Repeat("x", 5000)}, 413,
-			"field_too_long", "comment has 5000 bytes; the limit is 4096"},
+		{
+			"a comment made long", "PATCH", "/maint", "",
+			map[string]any{"comment": strings.Repeat("x", 5000)},
+			413,
+			"field_too_long", "comment has 5000 bytes; the limit is 4096",
+		},
 		{"a flag that is none", "POST", "", "", `{"name":"x","flags":["DIALY"]}`, 400, "bad_json", "did you mean DAILY?"},
 		{
 			"a key that is none", "POST", "", "", `{"name":"x","nods":"n1"}`, 400, "bad_json",

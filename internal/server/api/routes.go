@@ -123,8 +123,10 @@ func (a *API) table() []call.Route {
 			Handle: a.streams.SrunStream, Lasts: call.Streaming, Reply: call.Octets,
 		},
 
-		{Method: "GET", Path: "/nodes", Summary: "List nodes", Handle: a.nodes.List, Query: call.PageQuery,
-			Reply: client.NodeList{}},
+		{
+			Method: "GET", Path: "/nodes", Summary: "List nodes", Handle: a.nodes.List, Query: call.PageQuery,
+			Reply: client.NodeList{},
+		},
 		{Method: "GET", Path: "/nodes/{name}", Summary: "One node", Handle: a.nodes.Show, Reply: client.Node{}},
 		{
 			Method: "GET", Path: "/nodes/{name}/events", Summary: "The last events of a node, oldest first (limit=N)",
@@ -183,8 +185,10 @@ func (a *API) table() []call.Route {
 			Method: "DELETE", Path: "/tokens/{id}", Summary: "Revoke a token, or the node that joined with it",
 			Handle: a.tokens.Revoke, Reply: call.OK{},
 		},
-		{Method: "GET", Path: "/users", Summary: "List users", Handle: a.people.Users, Query: call.PageQuery,
-			Reply: client.UserList{}},
+		{
+			Method: "GET", Path: "/users", Summary: "List users", Handle: a.people.Users, Query: call.PageQuery,
+			Reply: client.UserList{},
+		},
 		{
 			Method: "POST", Path: "/users", Summary: "Add a user", Handle: a.people.NewUser, Body: core.User{},
 			Reply: client.UserPut{},
@@ -194,8 +198,10 @@ func (a *API) table() []call.Route {
 			Method: "PATCH", Path: "/users/{name}", Summary: "Change a user", Handle: a.people.UpdateUser, Body: core.User{},
 			Reply: core.User{},
 		},
-		{Method: "GET", Path: "/projects", Summary: "List projects", Handle: a.people.Projects, Query: call.PageQuery,
-			Reply: client.ProjectList{}},
+		{
+			Method: "GET", Path: "/projects", Summary: "List projects", Handle: a.people.Projects, Query: call.PageQuery,
+			Reply: client.ProjectList{},
+		},
 		{
 			Method: "POST", Path: "/projects", Summary: "Add a project", Handle: a.people.NewProject, Body: core.Project{},
 			Reply: core.Project{},
