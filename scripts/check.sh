@@ -9,6 +9,8 @@ GO=${GO:-go}
 export CGO_ENABLED=0
 failed=()
 SECONDS=0
+scratch=$(mktemp -d) # not bin/, which holds the product's programs only
+trap 'rm -rf "$scratch"' EXIT
 check() { # check NAME COMMAND...: run it and remember a failure
 	local name=$1
 	shift
@@ -22,9 +24,8 @@ formatted() {
 	[ -z "$files" ] || { echo "check: not formatted by gofumpt (go tool -modfile=tools/go.mod gofumpt -w FILE):"; echo "$files"; return 1; }
 }
 lint() {
-	mkdir -p bin/tools
-	"$GO" -C tools build -o ../bin/tools/lint ./lint || return
-	"$GO" vet -vettool="$PWD/bin/tools/lint" -tags e2e ./...
+	"$GO" -C tools build -o "$scratch/lint" ./lint || return
+	"$GO" vet -vettool="$scratch/lint" -tags e2e ./...
 }
 
 check format formatted
