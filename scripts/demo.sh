@@ -65,11 +65,11 @@ unset BIREME_TOKEN BIREME_CONFIG
 cd "$dir/work"
 show bireme nodes
 
-say "The Slurm bank: a batch script"
+say "The Slurm front end: a batch script"
 show sbatch --wait "$examples/hello.sh"
 show cat hello-*.out
 
-say "The dstack bank: a YAML task, followed to its end"
+say "The dstack front end: a YAML task, followed to its end"
 show bireme apply -y -f "$examples/hello.dstack.yml"
 
 say "One queue, one ledger"

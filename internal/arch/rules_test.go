@@ -112,14 +112,14 @@ var rooms = map[string]room{
 	"internal/backend": {why: "where nodes come from", may: map[string]string{
 		"internal/core": words,
 	}},
-	"internal/slurm": {why: "the Slurm tongue", may: map[string]string{
+	"internal/slurm": {why: "the Slurm front end", may: map[string]string{
 		"internal/core":    words,
 		"internal/account": "users and groups may be given by number",
 		"internal/client":  "its commands and its HTTP API call the same services",
 		"internal/config":  "slurm.conf is read into the one settings struct",
 		"internal/wire":    "srun is one end of its step's stream",
 	}},
-	"internal/dstack": {why: "the dstack tongue", may: map[string]string{
+	"internal/dstack": {why: "the dstack front end", may: map[string]string{
 		"internal/core":   words,
 		"internal/client": "its commands and its HTTP API call the same services",
 	}},
@@ -128,7 +128,7 @@ var rooms = map[string]room{
 		"internal/account": "it shows names for numbers",
 		"internal/client":  "every command is written against the services",
 		"internal/slurm":   "the same program answers to Slurm's names",
-		"internal/dstack":  "apply reads this tongue's YAML",
+		"internal/dstack":  "apply reads this front end's YAML",
 		"internal/sim":     "the simulator is a command",
 		"internal/wire":    "apply packs files as a container unpacks them",
 	}},

@@ -6,7 +6,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// License is a licence and what has become of it.
+// License is a license and what has become of it.
 type License struct {
 	core.License
 	Used     int64 `json:"used"`     // by jobs
@@ -21,7 +21,7 @@ type LicenseList struct {
 	Licenses []License `json:"licenses"` // by name
 }
 
-// Licenses lists licences.
+// Licenses lists licenses.
 func (c *Client) Licenses(ctx context.Context) (*LicenseList, error) {
 	return get[LicenseList](ctx, c, api+"/licenses", nil)
 }

@@ -13,7 +13,7 @@ type Reconfigure struct {
 
 // Reconfigured answers it.
 type Reconfigured struct {
-	Changes  []core.PolicyChange `json:"changes"`           // of partitions, licences and nodes
+	Changes  []core.PolicyChange `json:"changes"`           // of partitions, licenses and nodes
 	Settings []core.FieldChange  `json:"settings"`          // other settings that changed
 	Restart  []core.FieldChange  `json:"restart,omitempty"` // settings that changed and wait for a restart
 	Notes    []string            `json:"notes,omitempty"`   // what looks wrong and is allowed

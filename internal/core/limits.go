@@ -103,7 +103,7 @@ type License struct {
 	Total int64  `json:"total"`
 }
 
-// AdvanceReservation sets nodes, cores or licences aside for some people for some time. It comes from the store.
+// AdvanceReservation sets nodes, cores or licenses aside for some people for some time. It comes from the store.
 type AdvanceReservation struct {
 	Name      string        `json:"name"`
 	ID        int64         `json:"id"`

@@ -12,12 +12,12 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// timeWorld is a lawWorld with advance reservations, licences and jobs that may be cut short.
+// timeWorld is a lawWorld with advance reservations, licenses and jobs that may be cut short.
 type timeWorld struct {
 	*lawWorld
 	books []*core.AdvanceReservation
 	made  int
-	apart bool // what is reserved is nobody else's: no job, node or licence belongs to two reservations
+	apart bool // what is reserved is nobody else's: no job, node or license belongs to two reservations
 }
 
 var lawLicences = []core.License{{Name: "l", Total: 3}, {Name: "m", Total: 2}}
@@ -33,7 +33,7 @@ func newTimeWorld(t *rapid.T, rule Rule, seed uint64, parts int) *timeWorld {
 	return w
 }
 
-// season makes some jobs ask for reservations, licences or less time.
+// season makes some jobs ask for reservations, licenses or less time.
 func (w *timeWorld) season(s *core.Spec) {
 	x := &core.Extra{}
 	s.User = core.UserName([]string{"ann", "bob"}[w.r.IntN(2)])
@@ -61,7 +61,7 @@ func (w *timeWorld) season(s *core.Spec) {
 	s.Extra = x
 }
 
-// reserve makes a reservation of some nodes, cores or licences, soon, for some.
+// reserve makes a reservation of some nodes, cores or licenses, soon, for some.
 func (w *timeWorld) reserve() {
 	w.made++
 	start := w.now + core.Time(w.r.IntN(300))*1e6
@@ -128,7 +128,7 @@ func (w *timeWorld) during(r *core.AdvanceReservation, end core.Time) (list []ad
 	return list
 }
 
-// lawful holds a start against the reservations and licences there are, without any of the planner's own means.
+// lawful holds a start against the reservations and licenses there are, without any of the planner's own means.
 func (w *timeWorld) lawful(j *core.Job, al *core.Alloc) {
 	end := alloc.AddTime(w.now, alloc.TimeLimit(j.Spec))
 	own := slices.IndexFunc(w.books, func(r *core.AdvanceReservation) bool { return r.Name == al.Inside() })

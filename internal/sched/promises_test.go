@@ -8,7 +8,7 @@ import (
 	"bireme.dev/bireme/internal/core/coretest"
 )
 
-// TestFillingIsPlannedToTheEnd: a job that lasts as long as its reservation of licences is not promised a start on
+// TestFillingIsPlannedToTheEnd: a job that lasts as long as its reservation of licenses is not promised a start on
 // nodes
 // that somebody else has reserved before that ends.
 func TestFillingIsPlannedToTheEnd(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 )
 
-// env promises the variables of both tongues: Slurm's to every job, whichever tongue it came from, dstack's to YAML
+// env promises the variables of both front ends: Slurm's to every job, whichever it came by, dstack's to YAML
 // runs.
 func (s *server) env() hub.Env {
 	info := slurm.ClusterInfo{Name: s.Config.Cluster, Counted: s.Config.Step.CountedGPUs}

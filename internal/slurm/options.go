@@ -281,7 +281,7 @@ var options = sync.OnceValue(func() []Option {
 		},
 		{
 			Long: "licenses", Short: 'L', Arg: required, Tools: allTools, Value: "NAME[:N],...",
-			Help: "licences to hold while it runs", set: func(r *Request, v string) error { r.extra.Licenses = v; return nil },
+			Help: "licenses to hold while it runs", set: func(r *Request, v string) error { r.extra.Licenses = v; return nil },
 		},
 		{
 			Long: "mail-type", Arg: required, Tools: allTools, Value: "LIST",

@@ -2,7 +2,7 @@ package grammar
 
 import "strings"
 
-// License is a count of one licence.
+// License is a count of one license.
 type License struct {
 	Name  string // with its server, if one was named: "matlab@lmgr"
 	Count int64

@@ -62,7 +62,7 @@ func (w *world) startAs(spec *core.Spec) string {
 }
 
 // TestBlocks: jobs that take whole blocks get as few as will do, with all that is in them; a job over several hosts
-// gets them whole; jobs of the other tongue share what is left, and neither ever has what the other has.
+// gets them whole; jobs of the other front end share what is left, and neither ever has what the other has.
 func TestBlocks(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -92,7 +92,7 @@ func TestBlocks(t *testing.T) {
 			[]*core.Spec{whole(1, 0, 0, 2), whole(1, 0, 0, 1)},
 			[]string{"lab-0 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]; lab-1 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]", "waits"},
 		},
-		"shared with the other tongue": {
+		"shared with the other front end": {
 			4,
 			[]*core.Spec{
 				coretest.Job().CPUs(1).Spec(), whole(7, 0, 0, 1), coretest.Job().CPUs(7).Spec(), whole(1, 0, 0, 1),

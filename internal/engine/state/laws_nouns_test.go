@@ -126,7 +126,7 @@ func (c *chaos) applyPolicy() {
 	_, _ = c.do(&ApplyPolicy{By: root, Policy: p, Force: c.choose(3) > 0, Prune: c.choose(3) == 0, Dry: c.choose(5) == 0})
 }
 
-// reconfigure changes partitions, licences and the weight of a node.
+// reconfigure changes partitions, licenses and the weight of a node.
 func (c *chaos) reconfigure() {
 	cfg := c.cfg
 	cfg.Partitions = slices.Clone(cfg.Partitions)

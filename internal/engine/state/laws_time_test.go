@@ -6,7 +6,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// season makes some jobs ask for licences, reservations, an end by some time, or for less time.
+// season makes some jobs ask for licenses, reservations, an end by some time, or for less time.
 func (c *chaos) season(s *core.Spec) {
 	if c.choose(3) > 0 {
 		return

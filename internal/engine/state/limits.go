@@ -275,7 +275,7 @@ func (s *State) nodeResourcesChanged(old, n *core.Node) {
 	}
 }
 
-// clusterTRES are the resources of all nodes, and the licences.
+// clusterTRES are the resources of all nodes, and the licenses.
 func (s *State) clusterTRES() policy.TRES {
 	var t policy.TRES
 	for _, n := range s.view.nodes.All() {
@@ -286,7 +286,7 @@ func (s *State) clusterTRES() policy.TRES {
 	return t.Plus(s.licenseTRES(), 1)
 }
 
-// licenseTRES are the licences there are.
+// licenseTRES are the licenses there are.
 func (s *State) licenseTRES() (t policy.TRES) {
 	for _, l := range s.cfg.Licenses {
 		t = t.Plus(policy.TRES{{Name: "license/" + l.Name, Count: l.Total}}, 1)

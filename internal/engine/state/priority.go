@@ -77,7 +77,7 @@ func (r *priorityCalc) refreshInputs(s *State) {
 			}
 		}
 	}
-	if len(r.cfg.Weights.TRES) > 0 { // licences are the whole cluster's, whatever the partition
+	if len(r.cfg.Weights.TRES) > 0 { // licenses are the whole cluster's, whatever the partition
 		for _, p := range s.cfg.Partitions {
 			k.totals[p.Name] = k.totals[p.Name].Plus(s.licenseTRES(), 1)
 		}

@@ -204,7 +204,7 @@ func (s *State) jobInPartition(name core.PartitionName) core.JobID {
 	return 0
 }
 
-// configChanges lists what a config changes of partitions, licences and nodes.
+// configChanges lists what a config changes of partitions, licenses and nodes.
 func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange {
 	out := []core.PolicyChange{}
 	add := func(was, is any, isNew bool, format string, args ...any) {

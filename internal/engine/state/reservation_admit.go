@@ -14,7 +14,7 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// admitReservationsAndLicenses checks the reservations and licences a job asks for.
+// admitReservationsAndLicenses checks the reservations and licenses a job asks for.
 func (s *State) admitReservationsAndLicenses(in *Submit, spec *core.Spec) error {
 	x := spec.Extra
 	if x == nil {
@@ -123,7 +123,7 @@ func (e *jobEdit) missDeadline() {
 	e.end(core.DeadlineMissed, core.ReasonDeadline, "its deadline has come")
 }
 
-// countLicenses counts the licences of an allocation, or with -1 gives them back.
+// countLicenses counts the licenses of an allocation, or with -1 gives them back.
 func (s *State) countLicenses(al *core.Alloc, sign int64) {
 	for _, l := range al.Licenses() {
 		if s.licensesUsed[l.Name] += sign * l.Total; s.licensesUsed[l.Name] == 0 {
@@ -132,7 +132,7 @@ func (s *State) countLicenses(al *core.Alloc, sign int64) {
 	}
 }
 
-// recheckStart checks again what a start takes beside nodes: licences, time, and its right to be there.
+// recheckStart checks again what a start takes beside nodes: licenses, time, and its right to be there.
 func (s *State) recheckStart(j *core.Job, in *Start) error {
 	for _, l := range in.Alloc.Licenses() {
 		if s.licensesUsed[l.Name]+l.Total > s.licenseTotals[l.Name] {
@@ -196,14 +196,14 @@ func (e *jobEdit) replaceSpec(spec *core.Spec) {
 	}
 }
 
-// LicenseUse is a licence and what has become of it.
+// LicenseUse is a license and what has become of it.
 type LicenseUse struct {
 	core.License
 	Used     int64 `json:"used"`
 	Reserved int64 `json:"reserved"` // by advance reservations that go on
 }
 
-// Licenses tells what there is of each licence and what jobs hold, by name. It reads all live jobs.
+// Licenses tells what there is of each license and what jobs hold, by name. It reads all live jobs.
 func (v *Snapshot) Licenses() []LicenseUse {
 	if len(v.licenseTotals) == 0 {
 		return nil

@@ -160,7 +160,7 @@ type State struct {
 	submitKeyRing []string // oldest first, to forget
 	// when time ends jobs: interactive ones by limit or unused, any by deadline
 	jobDeadlines       map[core.JobID]core.Time
-	licensesUsed       map[string]int64 // licences that jobs hold
+	licensesUsed       map[string]int64 // licenses that jobs hold
 	licenseTotals      map[string]int64 // that there are
 	nextJobDeadline    core.Time        // the first of timed, unless stale
 	jobDeadlinesStale  bool

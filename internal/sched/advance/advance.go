@@ -145,7 +145,7 @@ func Options(books []*Reservation, s *core.Spec) (in []*Reservation, out bool) {
 	return in, true
 }
 
-// Key is what tells a job apart from others of its shape as regards reservations and licences: "" for most.
+// Key is what tells a job apart from others of its shape as regards reservations and licenses: "" for most.
 func Key(books []*Reservation, s *core.Spec) string {
 	x := s.Extra
 	if len(books) == 0 && (x == nil || x.Reservation == "" && x.Licenses == "" && x.Signal == nil) {

@@ -185,7 +185,8 @@ func (n *Request) assignTasks(picks []Choice) {
 
 // Unsatisfiable says why a job can never start on these nodes, even if nothing ran and all were up.
 type Unsatisfiable struct {
-	Reason   string // what tongues match on: node_config_unavailable, memory_unsatisfiable, invalid_node, invalid_feature
+	// Reason is what front ends match on: node_config_unavailable, memory_unsatisfiable, invalid_node, invalid_feature.
+	Reason   string
 	Text     string
 	OnlyCPUs bool // it is the CPUs a task asks for alone; Slurm lets such a job wait
 }

@@ -275,7 +275,7 @@ func (a *API) table() []call.Route {
 			Reply: client.Plan{},
 		},
 		{
-			Method: "GET", Path: "/licenses", Summary: "Licences, and what is in use of them", Handle: a.nodes.Licenses,
+			Method: "GET", Path: "/licenses", Summary: "Licenses, and what is in use of them", Handle: a.nodes.Licenses,
 			Reply: client.LicenseList{},
 		},
 		{

@@ -13,7 +13,7 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// Env is the tongue's promise of variables, laid over what the user sent.
+// Env is the front end's promise of variables, laid over what the user sent.
 type Env struct {
 	Batch func(j *core.Job, rank int) []string                     // for the script, or what else runs on the rank-th node
 	Hook  func(j *core.Job, node core.NodeName) []string           // for prolog and epilog on a node

@@ -116,7 +116,7 @@ var texts = sync.OnceValue(func() map[string]string {
 		"hide": "not what is hidden", "hurry": "ignored",
 		"immediate": "do not ask before a change", "interactive": "ask before each job",
 		"iterate": "SECONDS|print again and again", "jobs": "IDS|only these jobs",
-		"json": "VERSION|print JSON", "licenses": "NAMES|only jobs with these licences",
+		"json": "VERSION|print JSON", "licenses": "NAMES|only jobs with these licenses",
 		"list-reasons": "why nodes are down or drained", "local": "there is one cluster",
 		"long": "more columns", "me": "only jobs of your own", "name": "NAMES|only jobs of these names",
 		"ncpus":  "N|only jobs with so many CPUs",

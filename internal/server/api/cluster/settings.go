@@ -13,7 +13,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/call"
 )
 
-// settings are the effective ones under the names the Slurm tongue shows them by.
+// settings are the effective ones under the names the Slurm front end shows them by.
 func (a *Cluster) settings(snap *state.Snapshot) map[string]string {
 	c := a.Settings()
 	seconds := func(d config.Duration) string { return strconv.Itoa(int(d.D() / time.Second)) }
