@@ -124,8 +124,8 @@ var ides = map[string]struct{ name, link string }{
 // IDEName is the name of an editor for users; empty for one that is not known.
 func IDEName(ide string) string { return ides[ide].name }
 
-// IDELink opens a folder of a job in an editor on the user's machine while that is attached; empty for an editor that is
-// not known.
+// IDELink opens a folder of a job in an editor on the user's machine while that is attached; empty for an editor that
+// is not known.
 func IDELink(ide, host, dir string) string {
 	e, ok := ides[ide]
 	if !ok {
