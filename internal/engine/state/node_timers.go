@@ -8,18 +8,6 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Power says when nodes go to sleep, and how long they may take to do so, to be back, or to restart.
-type Power struct {
-	SuspendTime    core.Seconds         // a node that has been idle for so long is put to sleep; 0: never
-	SuspendTimeout core.Seconds         // that it takes to sleep; 0: no time
-	ResumeTimeout  core.Seconds         // within which one that is woken must be there; 0: whenever it is
-	RebootTimeout  core.Seconds         // likewise, one that restarts
-	Except         string               // nodes that are not put to sleep by themselves
-	ExceptParts    []core.PartitionName // whose nodes are not, either
-	Wakes          bool                 // somebody wakes nodes: they are when a job needs them
-	Return         bool                 // a node that was late for that is back in service when it comes
-}
-
 // Why a node is down that was waited for in vain. As Slurm 22.05 words the first two.
 const (
 	reasonResumeTimeout = "ResumeTimeout reached"

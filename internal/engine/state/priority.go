@@ -11,13 +11,6 @@ import (
 // basePriority is every job's priority before nice, where policy has nothing to say.
 const basePriority = 10_000
 
-// Priority is how priorities are worked out. A state without one gives every job the same, less nice.
-type Priority struct {
-	policy.Config
-	Damp   int64        // of classic fair-share; 0: 1
-	Period core.Seconds // between two calculations of all jobs; 0: five minutes
-}
-
 // priorityCalc works priorities out.
 //
 // A priority is worked out when a job is submitted, released or changed, and for all jobs that wait once a period: age,

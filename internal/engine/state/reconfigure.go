@@ -22,7 +22,7 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 		return nil, err
 	}
 	cfg := in.Config
-	cfg.defaults()
+	cfg.SetDefaults()
 	cfg.Unkept = s.cfg.Unkept
 	if err := s.checkConfig(&cfg); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (s *State) deriveFromConfig() {
 	}
 	s.licenseTotals = v.licenseTotals
 	s.ledger = ledger.New()
-	s.ledger.SetRules(ledger.RulesOf(s.cfg.grain(), s.cfg.Partitions, s.hostlists.expand))
+	s.ledger.SetRules(ledger.RulesOf(s.cfg.AllocUnit(), s.cfg.Partitions, s.hostlists.expand))
 	s.ledger.SetTopology(s.cfg.Topology)
 	s.partitions = map[core.PartitionName]*partitionInfo{}
 	for _, p := range s.cfg.Partitions {

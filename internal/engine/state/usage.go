@@ -10,14 +10,6 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// Charges is how usage is counted.
-type Charges struct {
-	HalfLife core.Seconds // of usage; 0: it is kept for ever
-	Reset    policy.ResetPeriod
-	Billing  map[core.PartitionName][]policy.Weight
-	Flags    policy.Flag // of them, those on billing
-}
-
 func (s *State) loadUsage(img *Image) {
 	c := &s.cfg.Charges
 	s.view.usage.Decay = &policy.Setting{HalfLife: c.HalfLife, Reset: c.Reset}
