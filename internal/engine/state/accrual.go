@@ -2,11 +2,9 @@ package state
 
 import (
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/policy"
 )
-
-// accruesAge tells whether a job grows older, as far as it is concerned: nothing that was said holds it up.
-func accruesAge(j *core.Job) bool { return !j.Flags.Held() && j.Needs == nil }
 
 // updateAccrual has as many jobs grow older as limits allow, first come, first served. Who does keeps that until it
 // starts or no longer waits for its turn; an array is one of them until its tasks start. It is done with every
@@ -16,11 +14,11 @@ func (s *State) updateAccrual() {
 	if !l.rules.Accrual() {
 		return
 	}
-	before := s.view.priorityInputs
+	before := s.rec.Ranking()
 	var has policy.Accrual
 	var change []*core.Job
-	due := func(j *core.Job) bool { return accruesAge(j) && j.Eligible <= s.view.now }
-	for _, j := range s.view.jobs.All() {
+	due := func(j *core.Job) bool { return live.AccruesAge(j) && j.Eligible <= s.rec.Now() }
+	for j := range s.rec.Jobs() {
 		switch {
 		case j.State != core.Pending || j.Accrue == 0:
 		case due(j):
@@ -29,7 +27,7 @@ func (s *State) updateAccrual() {
 			change = append(change, j)
 		}
 	}
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		if j.State != core.Pending || j.Accrue != 0 || !due(j) {
 			continue
 		}
@@ -43,8 +41,8 @@ func (s *State) updateAccrual() {
 		next := edit.job
 		if next.Accrue = 0; due(j) && j.Accrue == 0 {
 			next.Accrue = max(1, j.Eligible, j.Released)
-			if g := s.gate(l.tally, j); g.Bounded() && before != nil && before.accrual && next.Accrue < s.priorities.began {
-				next.Accrue = s.view.now // it was not its turn until now
+			if g := s.gate(l.tally, j); g.Bounded() && before != nil && before.Accrual && next.Accrue < s.priorities.began {
+				next.Accrue = s.rec.Now() // it was not its turn until now
 			}
 		}
 		edit.commitSilently() // priorities show it

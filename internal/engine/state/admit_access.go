@@ -17,12 +17,12 @@ func (s *State) admitQOS(spec *core.Spec) error {
 	if spec.QOS == "" {
 		spec.QOS = s.defaultQOS(spec, allowed, list)
 	}
-	if spec.QOS == "" || !s.cfg.EnforceQOS && (s.cfg.NoLimits || len(s.view.qos) == 0) {
+	if spec.QOS == "" || !s.cfg.EnforceQOS && (s.cfg.NoLimits || len(s.rec.QOSByName()) == 0) {
 		return s.admitQOSFlags(spec)
 	}
-	if _, ok := s.view.qos[spec.QOS]; !ok {
+	if _, ok := s.rec.QOSByName()[spec.QOS]; !ok {
 		return core.Errorf(core.Invalid, "there is no QOS %q%s", spec.QOS,
-			named.Hint(spec.QOS, s.view.qos)).Because("invalid_qos")
+			named.Hint(spec.QOS, s.rec.QOSByName())).Because("invalid_qos")
 	}
 	if !allowed(spec.QOS) {
 		return core.Errorf(core.Invalid, "user %s may not use QOS %s in project %s", spec.User, spec.QOS,
@@ -33,7 +33,8 @@ func (s *State) admitQOS(spec *core.Spec) error {
 
 // admitQOSFlags checks what a QOS asks of its jobs.
 func (s *State) admitQOSFlags(spec *core.Spec) error {
-	if q := s.view.qos[spec.QOS]; q != nil && q.Flags&core.RequiresReservation != 0 && spec.More().Reservation == "" {
+	if q := s.rec.QOSByName()[spec.QOS]; q != nil && q.Flags&core.RequiresReservation != 0 &&
+		spec.More().Reservation == "" {
 		return core.Errorf(core.Invalid, "jobs with QOS %s need a reservation", spec.QOS).Because("invalid_reservation")
 	}
 	return nil
@@ -41,7 +42,7 @@ func (s *State) admitQOSFlags(spec *core.Spec) error {
 
 // allowedQOS tells which QOS a job may have: those of the first list upward; all, if there is none.
 func (s *State) allowedQOS(spec *core.Spec) (allowed func(core.QOSName) bool, list []core.QOSName) {
-	s.view.EachAssociation(spec.User, spec.Project, func(a *core.Association) bool {
+	s.rec.EachAssociation(spec.User, spec.Project, func(a *core.Association) bool {
 		list = a.QOS
 		return len(list) > 0
 	})
@@ -49,14 +50,14 @@ func (s *State) allowedQOS(spec *core.Spec) (allowed func(core.QOSName) bool, li
 }
 
 func (s *State) defaultQOS(spec *core.Spec, allowed func(core.QOSName) bool, list []core.QOSName) (name core.QOSName) {
-	s.view.EachAssociation(spec.User, spec.Project, func(a *core.Association) bool {
+	s.rec.EachAssociation(spec.User, spec.Project, func(a *core.Association) bool {
 		name = a.DefaultQOS
 		return name != ""
 	})
 	if name != "" {
 		return name
 	}
-	if _, ok := s.view.qos["normal"]; ok && allowed("normal") {
+	if _, ok := s.rec.QOSByName()["normal"]; ok && allowed("normal") {
 		return "normal"
 	}
 	if len(list) > 0 && s.cfg.EnforceQOS { // there is no other that it may have
@@ -80,9 +81,9 @@ func (s *State) admitPartitionAccess(in *Submit, spec *core.Spec, part *partitio
 			part.Name)
 	case part.ReqResv && spec.More().Reservation == "":
 		return deny(core.Denied, "access_denied", "jobs in partition %s need a reservation", part.Name)
-	case len(part.AllowProjects) > 0 && !s.view.IsUnder(spec.Project, part.AllowProjects):
+	case len(part.AllowProjects) > 0 && !s.rec.IsUnder(spec.Project, part.AllowProjects):
 		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
-	case len(part.AllowProjects) == 0 && s.view.IsUnder(spec.Project, part.DenyProjects):
+	case len(part.AllowProjects) == 0 && s.rec.IsUnder(spec.Project, part.DenyProjects):
 		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
 	case len(part.AllowQOS) > 0 && !slices.Contains(part.AllowQOS, spec.QOS):
 		return deny(core.Invalid, "invalid_qos", "partition %s takes jobs with QOS %s only", part.Name,

@@ -71,7 +71,7 @@ func (s *State) checkFeaturesExist(spec *core.Spec) *fit.Unsatisfiable {
 }
 
 func (s *State) featureExists(name string) bool {
-	for _, n := range s.view.nodes.All() {
+	for n := range s.rec.Nodes() {
 		if slices.Contains(n.Features, name) {
 			return true
 		}

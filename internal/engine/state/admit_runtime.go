@@ -14,7 +14,7 @@ func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
 	case c != nil:
 		spec.Runtime = core.RuntimeContainer
 	default:
-		spec.Runtime = core.RuntimeIn(spec.Project, s.view.Project)
+		spec.Runtime = core.RuntimeIn(spec.Project, s.rec.Project)
 	}
 	invalid := func(format string, args ...any) error {
 		return core.Errorf(core.Invalid, format, args...).Because("invalid_runtime")

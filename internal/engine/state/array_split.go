@@ -35,7 +35,7 @@ func (s *State) splitForUpdate(in *UpdateJob, j *core.Job) (next *core.Job, task
 		return nil, tasks, core.Errorf(core.Conflict,
 			"tasks of array %d wait for other jobs together; change the whole array", j.ID).Because("array_task")
 	}
-	next.ID, next.Room = s.view.nextJob, nil // so that a new spec is this record's, not the array's
+	next.ID, next.Room = s.rec.NextJob(), nil // so that a new spec is this record's, not the array's
 	return next, tasks, nil
 }
 
@@ -50,8 +50,7 @@ func (s *State) putSplitTasks(in *UpdateJob, j, next *core.Job, tasks taskset.Se
 		edit := s.editJob(next)
 		ref := *j.Array
 		ref.Task, ref.Tasks = int32(k), taskset.Set{}
-		edit.job.ID, edit.job.Array = s.view.nextJob, &ref
-		s.view.nextJob++
+		edit.job.ID, edit.job.Array = s.rec.TakeJobID(), &ref
 		edit.commitWith(core.JobUpdated, core.Event{By: in.By.User})
 	}
 }

@@ -26,7 +26,7 @@ func (s *State) authorize(by core.Identity, j *core.Job) error {
 	if err := people.CheckTokenProject(by, j.Spec.Project); err != nil {
 		return err
 	}
-	if by.Admin || by.User == j.Spec.User || s.view.IsManager(by, j.Spec.Project) {
+	if by.Admin || by.User == j.Spec.User || s.rec.IsManager(by, j.Spec.Project) {
 		return nil
 	}
 	return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")

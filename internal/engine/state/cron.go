@@ -18,7 +18,7 @@ func (s *State) nextCronTime(spec *core.Spec) (core.Time, error) {
 	if zone == nil {
 		zone = time.UTC
 	}
-	at, ok := plan.Next(s.view.now.Go().In(zone))
+	at, ok := plan.Next(s.rec.Now().Go().In(zone))
 	if !ok {
 		return 0, core.Errorf(core.Invalid, "%q never comes", plan).Because("invalid_time_value")
 	}

@@ -36,7 +36,7 @@ func TestJobsThatComeAgain(t *testing.T) {
 	id := made.(*Submitted).ID
 	for hour := 2; hour < 8; hour++ {
 		due := core.At(time.Date(2026, 11, 15, hour, 0, 0, 0, time.UTC))
-		j, ok := w.st.view.Job(id)
+		j, ok := w.st.rec.Job(id)
 		if !ok || j.State != core.Pending || j.Eligible != due || j.Flags.Held() {
 			t.Fatalf("hour %d: %+v, want it to wait until %v", hour, j, due)
 		}
@@ -47,14 +47,14 @@ func TestJobsThatComeAgain(t *testing.T) {
 		if started := w.pass(); len(started) != 1 {
 			t.Fatalf("hour %d: it does not start", hour)
 		}
-		j, _ = w.st.view.Job(id)
+		j, _ = w.st.rec.Job(id)
 		w.must(&Exited{
 			Node: "n1", Job: id, Attempt: j.Attempt, Step: "batch", Exit: core.Exit{Code: int32(hour % 2)},
 			JobDone: true,
 		})
 	}
 	w.must(&Cancel{By: by, Job: id})
-	if _, ok := w.st.view.Job(id); ok {
+	if _, ok := w.st.rec.Job(id); ok {
 		t.Error("it is there after it was cancelled")
 	}
 }

@@ -20,7 +20,7 @@ func submitOrder(j *core.Job) core.JobID {
 // indexJobNames begins to keep live jobs by name.
 func (s *State) indexJobNames() {
 	s.dependencies.IndexNames()
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		s.dependencies.AddName(j)
 	}
 }
@@ -51,7 +51,7 @@ func (s *State) admitDependency(in *Submit, j *core.Job) error {
 			n.Job = noSuchJob
 			continue
 		}
-		t, live := s.view.jobs.Get(int64(n.Job))
+		t, live := s.rec.Job(n.Job)
 		if live && t.Array != nil && t.Array.Base != t.ID && n.Task == 0 { // a task by its own number
 			n.Job, n.Task = t.Array.Base, t.Array.Task+1
 		}
@@ -68,7 +68,7 @@ func (s *State) admitDependency(in *Submit, j *core.Job) error {
 
 // evaluateNewDependency applies what is known already to a job that was just submitted with needs.
 func (s *State) evaluateNewDependency(id core.JobID, ended []*core.Job) {
-	j, _ := s.view.jobs.Get(int64(id))
+	j, _ := s.rec.Job(id)
 	s.reevaluateDependency(id, s.dependencies.EndingsOf(j.Needs, ended), true)
 }
 
@@ -96,7 +96,7 @@ func (s *State) notifyDependents(old, j *core.Job) {
 // reevaluateDependency works out anew what a waiting job needs, knowing of these endings. When the job is new, what
 // nobody knows anything of is not waited for.
 func (s *State) reevaluateDependency(id core.JobID, ends []depend.Ending, new bool) {
-	j, ok := s.view.jobs.Get(int64(id))
+	j, ok := s.rec.Job(id)
 	if !ok || j.Needs == nil {
 		return
 	}
@@ -166,7 +166,7 @@ func (s *State) releasePairedTasks(j *core.Job, e *depend.Ending) *core.Job {
 		task.Needs = &needs
 		edit := s.editRecord(task)
 		edit.storeDependency(nil, e.OK && needs.Any, 0)
-		rest, ok := s.view.jobs.Get(int64(j.ID))
+		rest, ok := s.rec.Job(j.ID)
 		if !ok || !rest.IsArray() {
 			return nil
 		}
@@ -188,8 +188,7 @@ func (s *State) splitTask(j *core.Job, k int32) *core.Job {
 		left.Tasks = left.Tasks.Remove(int(k))
 		edit.job.Array = &left
 		edit.commitSilently()
-		task.ID = s.view.nextJob
-		s.view.nextJob++
+		task.ID = s.rec.TakeJobID()
 	}
 	return task
 }
@@ -199,11 +198,11 @@ func (s *State) splitTask(j *core.Job, k int32) *core.Job {
 func (e *jobEdit) storeDependency(j *core.Job, enough bool, from core.Time) {
 	if enough || len(e.job.Needs.Left) == 0 {
 		e.job.Needs = nil
-		e.job.Eligible = max(e.s.view.now, e.job.Spec.Begin, from)
+		e.job.Eligible = max(e.s.rec.Now(), e.job.Spec.Begin, from)
 	}
 	e.job.Reason = dependencyReason(e.job)
 	if e.job.Reason == core.ReasonDependencyNever && e.job.Spec.KillInvalid() {
-		e.job.Start = e.s.view.now
+		e.job.Start = e.s.rec.Now()
 		e.end(core.Cancelled, core.ReasonDependencyNever, "what it waits for can never happen any more")
 		e.commit()
 		return
@@ -241,7 +240,7 @@ func (s *State) evaluateCondition(j *core.Job, n *core.Need) conditionState {
 		return conditionFailed
 	case n.Kind == core.NeedSingleton:
 		for id := range s.dependencies.SameName(j) {
-			if o, ok := s.view.jobs.Get(int64(id)); ok && submitOrder(o) < submitOrder(j) {
+			if o, ok := s.rec.Job(id); ok && submitOrder(o) < submitOrder(j) {
 				return conditionOpen
 			}
 		}
@@ -263,10 +262,10 @@ func (s *State) evaluateCondition(j *core.Job, n *core.Need) conditionState {
 
 // targetStart is when what a need names started: now, unless it has been running.
 func (s *State) targetStart(n *core.Need) core.Time {
-	if t, ok := s.view.jobs.Get(int64(n.Job)); ok && n.Task == 0 && t.Start != 0 {
+	if t, ok := s.rec.Job(n.Job); ok && n.Task == 0 && t.Start != 0 {
 		return t.Start
 	}
-	return s.view.now
+	return s.rec.Now()
 }
 
 // targetIsLive reports whether something of what a condition names is live.
@@ -275,18 +274,18 @@ func (s *State) targetIsLive(n *core.Need) bool {
 		_, ok := s.arrays[n.Job][n.Task-1]
 		return ok || s.targetIsPending(n)
 	}
-	_, live := s.view.jobs.Get(int64(n.Job))
+	_, live := s.rec.Job(n.Job)
 	return live || len(s.arrays[n.Job]) > 0
 }
 
 // targetIsPending reports whether something of what a condition names has not started.
 func (s *State) targetIsPending(n *core.Need) bool {
-	j, live := s.view.jobs.Get(int64(n.Job))
+	j, live := s.rec.Job(n.Job)
 	if n.Task == 0 {
 		return live && j.State == core.Pending
 	}
 	if id, ok := s.arrays[n.Job][n.Task-1]; ok {
-		t, ok := s.view.jobs.Get(int64(id))
+		t, ok := s.rec.Job(id)
 		return ok && t.State == core.Pending
 	}
 	return live && j.IsArray() && j.Array.Tasks.Contains(int(n.Task-1))

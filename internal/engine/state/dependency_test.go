@@ -71,7 +71,7 @@ func TestEndingsFromTheStore(t *testing.T) {
 				t.Fatalf("what was looked up before the state was loaded is used: %v", err)
 			}
 			id := w.must(in(500)).(*Submitted).ID
-			if j, ok := w.st.view.Job(id); !ok || j.Reason != tc.want {
+			if j, ok := w.st.rec.Job(id); !ok || j.Reason != tc.want {
 				t.Fatalf("the job waits because %q (%v), want %q", j.Reason, j.Needs, tc.want)
 			}
 		})

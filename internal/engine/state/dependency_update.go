@@ -25,7 +25,7 @@ func (s *State) updateDependency(in *UpdateJob, next *core.Job, spec *core.Spec)
 	if x.Dependency == "" {
 		if next.Needs = nil; was {
 			next.Reason = core.ReasonNone
-			next.Eligible = max(s.view.now, spec.Begin)
+			next.Eligible = max(s.rec.Now(), spec.Begin)
 		}
 		return nil
 	}
@@ -54,7 +54,7 @@ func (s *State) recordsOf(id core.JobID) []*core.Job {
 	slices.Sort(ids)
 	var out []*core.Job
 	for _, id := range slices.Compact(ids) {
-		if j, ok := s.view.jobs.Get(int64(id)); ok {
+		if j, ok := s.rec.Job(id); ok {
 			out = append(out, j)
 		}
 	}
@@ -86,7 +86,7 @@ func (s *State) describeLiveJobs(user core.UserName) string {
 	const most = 8
 	var ids []string
 	more := 0
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		switch {
 		case j.Spec.User != user:
 		case len(ids) == most:

@@ -56,14 +56,14 @@ func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
 	if err := people.AdminOnly(in.By, "may change fleets"); err != nil {
 		return nil, err
 	}
-	next, plan, err := s.fleets.Plan(in.Fleet, in.By.User, s.view.now, s.people.ProjectsByName(), s.view.Node)
+	next, plan, err := s.fleets.Plan(in.Fleet, in.By.User, s.rec.Now(), s.people.ProjectsByName(), s.rec.Node)
 	if err != nil {
 		return nil, err
 	}
 	if err := fleets.CheckIdle(next, in.Force, "--force", s.jobIDsOn); err != nil {
 		return nil, err
 	}
-	if err := fleets.CheckBlocks(next, s.view.Node); err != nil {
+	if err := fleets.CheckBlocks(next, s.rec.Node); err != nil {
 		return nil, err
 	}
 	if in.Dry || plan.Action == "none" {
@@ -71,7 +71,7 @@ func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
 	}
 	for i := range next.Hosts {
 		h := &next.Hosts[i]
-		if was, ok := s.view.Node(h.Node); !ok || was.Fleet != next.Name {
+		if was, ok := s.rec.Node(h.Node); !ok || was.Fleet != next.Name {
 			n := &core.Node{Name: h.Node, Fleet: next.Name, Roles: core.Compute, Weight: 1}
 			_, _ = (&PutNode{Node: n}).apply(s) // it returns no error
 		}
@@ -88,7 +88,7 @@ func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
 func (s *State) checkMayEndJobs(by core.Identity, project core.ProjectName, hosts []*core.FleetHost) error {
 	for _, h := range hosts {
 		for _, id := range s.jobIDsOn(h.Node) {
-			if j, ok := s.view.Job(id); ok && !by.Admin && j.Spec.Project != project {
+			if j, ok := s.rec.Job(id); ok && !by.Admin && j.Spec.Project != project {
 				return core.Errorf(core.Denied,
 					"host %s (node %s) stays: job %d of another project runs there, and only an administrator ends it", h.Login.Host,
 					h.Node, id).Because("access_denied")
@@ -107,7 +107,7 @@ func (s *State) takeHostDown(h *core.FleetHost) {
 func (s *State) authorizeFleetHosts(by core.Identity, verb, name string, nums []int32) (*core.Fleet, []*core.FleetHost,
 	error,
 ) {
-	f, err := s.fleets.Authorize(by, name, verb, s.view.Role)
+	f, err := s.fleets.Authorize(by, name, verb, s.rec.Role)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -153,7 +153,7 @@ func (in *TrustFleet) apply(s *State) (None, error) {
 }
 
 func (in *FleetNews) apply(s *State) (None, error) {
-	f, ok := s.view.Fleet(in.Fleet)
+	f, ok := s.rec.Fleet(in.Fleet)
 	if !ok || f.Host(in.Num) == nil {
 		return none, nil // it left meanwhile
 	}
@@ -181,10 +181,10 @@ func (in *FleetNews) apply(s *State) (None, error) {
 		HostKey: in.HostKey, JumpKey: in.JumpKey, Peer: in.Peer, Cert: in.Cert, Cause: in.Cause,
 		Runs: in.Runs,
 	}
-	if news.Apply(h, s.view.now) {
+	if news.Apply(h, s.rec.Now()) {
 		s.fleets.Store(next, "")
 	}
-	if n, ok := s.view.Node(h.Node); ok && in.Key != "" {
+	if n, ok := s.rec.Node(h.Node); ok && in.Key != "" {
 		return (&NodeKey{Node: n.Name, Do: KeyPin, Key: in.Key, Roles: core.Compute, Ends: in.Ends}).apply(s)
 	}
 	return none, nil

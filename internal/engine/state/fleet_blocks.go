@@ -12,7 +12,7 @@ const Unsplit = "blocks: "
 // setBlocks gives a node that joins the blocks its fleet says. One that cannot be split so takes no jobs until that is
 // put right.
 func (e *nodeEdit) setBlocks() {
-	h := e.s.view.FleetHost(e.node)
+	h := e.s.rec.FleetHost(e.node)
 	if h == nil {
 		e.node.Blocks = 0
 		return
@@ -22,7 +22,7 @@ func (e *nodeEdit) setBlocks() {
 	case err != nil:
 		e.node.Blocks = 1
 		e.node.Flags |= core.NodeDrain
-		e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = Unsplit+err.Error(), "bireme", e.s.view.now
+		e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = Unsplit+err.Error(), "bireme", e.s.rec.Now()
 	case strings.HasPrefix(e.node.Reason, Unsplit):
 		e.node.Flags &^= core.NodeDrain
 		e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = "", "", 0
@@ -36,7 +36,7 @@ func (e *nodeEdit) setBlocks() {
 // they do.
 func (s *State) setFleetBlocks(f *core.Fleet) {
 	for i := range f.Hosts {
-		n, ok := s.view.Node(f.Hosts[i].Node)
+		n, ok := s.rec.Node(f.Hosts[i].Node)
 		if !ok || n.Flags.Has(core.NodeUnknown) || f.Hosts[i].Leaving {
 			continue
 		}

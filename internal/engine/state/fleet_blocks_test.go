@@ -46,7 +46,7 @@ func (w *world) startAs(spec *core.Spec) string {
 	w.t.Helper()
 	id := w.must(&Submit{By: root, Spec: spec}).(*Submitted).ID
 	w.pass()
-	j, _ := w.st.view.Job(id)
+	j, _ := w.st.rec.Job(id)
 	if j.Alloc == nil {
 		return "waits"
 	}
@@ -119,7 +119,7 @@ func TestBlocks(t *testing.T) {
 func TestBlocksThatDoNotDivide(t *testing.T) {
 	t.Parallel()
 	w := splitWorld(t, 3)
-	n, _ := w.st.view.Node("lab-0")
+	n, _ := w.st.rec.Node("lab-0")
 	if n.Usable() || n.Reason != "blocks: 8 CPUs and 4 GPUs cannot be divided into 3 equal blocks" {
 		t.Fatalf("node %+v", n)
 	}
@@ -135,7 +135,7 @@ func TestBlocksThatDoNotDivide(t *testing.T) {
 	f = fleetOf("lab", "a", "b")
 	f.Hosts[0].Blocks, f.Hosts[1].Blocks = 2, 4
 	w.must(&PutFleet{By: root, Fleet: f})
-	if n, _ = w.st.view.Node("lab-0"); !n.Usable() || n.Blocks != 2 || n.Reason != "" {
+	if n, _ = w.st.rec.Node("lab-0"); !n.Usable() || n.Blocks != 2 || n.Reason != "" {
 		t.Fatalf("node %+v", n)
 	}
 	if started := w.pass(); len(started) != 1 {

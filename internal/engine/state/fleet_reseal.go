@@ -14,7 +14,7 @@ type ResealFleet struct {
 func (*ResealFleet) input() {}
 
 func (in *ResealFleet) apply(s *State) (None, error) {
-	f, ok := s.view.Fleet(in.Name)
+	f, ok := s.rec.Fleet(in.Name)
 	if !ok {
 		return none, nil // it left meanwhile
 	}

@@ -26,7 +26,7 @@ func join(w *world, name core.NodeName, fleet string) {
 }
 
 func fleetLine(w *world, name string) string {
-	f, ok := w.st.view.Fleet(name)
+	f, ok := w.st.rec.Fleet(name)
 	if !ok {
 		return "none"
 	}
@@ -64,7 +64,7 @@ func TestFleetInPlace(t *testing.T) {
 	wantFleet(t, w, "lab", "none")
 	w.must(&PutFleet{By: root, Fleet: fleetOf("lab", "a", "b")})
 	wantFleet(t, w, "lab", "lab-0=a lab-1=b")
-	if n, ok := w.st.view.Node("lab-1"); !ok || !n.Flags.Has(core.NodeUnknown) || n.Fleet != "lab" {
+	if n, ok := w.st.rec.Node("lab-1"); !ok || !n.Flags.Has(core.NodeUnknown) || n.Fleet != "lab" {
 		t.Fatalf("node lab-1: %+v", n)
 	}
 	key, cause := "ssh-ed25519 AAAA", "connection refused"
@@ -96,14 +96,14 @@ func TestFleetInPlace(t *testing.T) {
 		t.Errorf("of the host that left it is told: %s", told)
 	}
 	wantFleet(t, w, "lab", "lab-1=b(connection refused) lab-2=c")
-	if _, ok := w.st.view.Node("lab-0"); ok {
+	if _, ok := w.st.rec.Node("lab-0"); ok {
 		t.Fatal("node lab-0 is still there")
 	}
-	if f, _ := w.st.view.Fleet("lab"); f.Host(1).HostKey != key {
+	if f, _ := w.st.rec.Fleet("lab"); f.Host(1).HostKey != key {
 		t.Fatal("the host key was lost")
 	}
 	w.must(&TrustFleet{By: root, Name: "lab", Hosts: []int32{1}})
-	if f, _ := w.st.view.Fleet("lab"); f.Host(1).HostKey != "" {
+	if f, _ := w.st.rec.Fleet("lab"); f.Host(1).HostKey != "" {
 		t.Fatal("the host key was kept")
 	}
 	w.must(&DropFleet{By: root, Name: "lab"})
@@ -111,7 +111,7 @@ func TestFleetInPlace(t *testing.T) {
 	w.must(&FleetNews{Fleet: "lab", Num: 2, Gone: true})
 	w.must(&FleetNews{Fleet: "lab", Num: 1, Gone: true})
 	wantFleet(t, w, "lab", "none")
-	for range w.st.view.Nodes() {
+	for range w.st.rec.Nodes() {
 		t.Fatal("a node is left")
 	}
 }
@@ -137,7 +137,7 @@ func TestFleetUnderJobs(t *testing.T) {
 	w.must(&DropFleet{By: root, Name: "lab", Hosts: []int32{0}, Force: true})
 	w.must(&FleetNews{Fleet: "lab", Num: 0, Gone: true})
 	wantFleet(t, w, "lab", "lab-1=b")
-	j, _ := w.st.view.Job(id)
+	j, _ := w.st.rec.Job(id)
 	if j == nil || j.State != core.Pending {
 		t.Fatalf("the job is %+v", j)
 	}
@@ -243,8 +243,8 @@ func TestFleetOfAProject(t *testing.T) {
 		"bob": {true, core.Denied, "only a manager of project physics or an administrator"},
 		"eve": {false, core.NotFound, "there is no fleet"},
 	} {
-		got, _ := w.st.view.Fleet("lab")
-		if seen := got.SeenBy(who[name], w.st.view.Role(who[name].User, got.Project)); seen != tc.seen {
+		got, _ := w.st.rec.Fleet("lab")
+		if seen := got.SeenBy(who[name], w.st.rec.Role(who[name].User, got.Project)); seen != tc.seen {
 			t.Errorf("%s sees it: %t", name, seen)
 		}
 		if _, err := w.do(&TrustFleet{By: who[name], Name: "lab"}); core.CodeOf(err) != tc.code || err != nil &&

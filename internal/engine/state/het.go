@@ -29,7 +29,7 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 				i).Because("invalid_het")
 		}
 		x := *spec.More()
-		x.Het = &core.HetRef{Lead: s.view.nextJob, Offset: int32(i), Count: int32(len(specs))}
+		x.Het = &core.HetRef{Lead: s.rec.NextJob(), Offset: int32(i), Count: int32(len(specs))}
 		spec.Extra, spec.Hold = &x, in.Spec.Hold
 		if i > 0 {
 			spec.Script = core.Hash{}
@@ -65,7 +65,7 @@ func errInComponent(err error, i int) error {
 
 // hetComponent finds a live component: the job of that number, if it says itself that it is one.
 func (s *State) hetComponent(ref *core.HetRef, offset int32) (*core.Job, bool) {
-	j, ok := s.view.jobs.Get(int64(ref.Lead) + int64(offset))
+	j, ok := s.rec.Job(ref.Lead + core.JobID(offset))
 	if !ok {
 		return nil, false
 	}
@@ -112,7 +112,7 @@ func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 			part = &in.Rest[k-1]
 		}
 		j, ok := s.hetComponent(ref, int32(k))
-		if !ok || part.Job != j.ID || j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.view.now {
+		if !ok || part.Job != j.ID || j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.rec.Now() {
 			return core.Errorf(core.Conflict, "component %d of job %d does not wait to start", k, ref.Lead)
 		}
 		if err := s.checkStartLimits(j, part.Alloc); err != nil {
@@ -125,7 +125,7 @@ func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 			return core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
 		}
 		trial := *j
-		trial.State, trial.Start, trial.Alloc = core.Running, s.view.now, part.Alloc
+		trial.State, trial.Start, trial.Alloc = core.Running, s.rec.Now(), part.Alloc
 		s.allocate(&trial)
 		s.countLicenses(trial.Alloc, 1)
 		undo = append(undo, func() { s.countLicenses(trial.Alloc, -1); s.release(&trial) })
@@ -191,7 +191,7 @@ func (s *State) followComponent(f, after *core.Job, message string) {
 		next.Flags |= after.Flags & (core.HeldUser | core.HeldAdmin)
 	case after.Stop != nil && f.State == core.Pending:
 		next.Stop = after.Stop
-		next.Start = s.view.now // as Slurm: see cancelPending
+		next.Start = s.rec.Now() // as Slurm: see cancelPending
 		edit.end(after.State, after.Reason, "")
 	default:
 		if after.Stop != nil {

@@ -13,7 +13,7 @@ import (
 // apply ends a job, an array, or some tasks of it. What waits ends at once; what runs is marked and the hub sees to
 // it.
 func (in *Cancel) apply(s *State) (None, error) {
-	j, live := s.view.jobs.Get(int64(in.Job))
+	j, live := s.rec.Job(in.Job)
 	started := s.arrays[in.Job]
 	if !live && len(started) == 0 {
 		return none, core.Errorf(core.NotFound, "there is no live job %d", in.Job).Because("invalid_job_id")
@@ -79,8 +79,7 @@ func (s *State) cancelPendingTasks(in *Cancel, j *core.Job, gone taskset.Set) {
 		ref.Tasks = rest
 		left.job.Array = &ref
 		left.commitSilently()
-		ended.job.ID = s.view.nextJob
-		s.view.nextJob++
+		ended.job.ID = s.rec.TakeJobID()
 	}
 	ref := *j.Array
 	ref.Tasks = gone
@@ -93,15 +92,15 @@ func (s *State) cancelPendingTasks(in *Cancel, j *core.Job, gone taskset.Set) {
 
 // cancelPending ends a job that never started.
 func (e *jobEdit) cancelPending(by core.Identity) {
-	e.job.Stop = &core.Stop{By: by.User, UID: by.UID, At: e.s.view.now, As: core.Cancelled}
-	e.job.Start = e.s.view.now // as Slurm: a job cancelled while it waits shows start = end
+	e.job.Stop = &core.Stop{By: by.User, UID: by.UID, At: e.s.rec.Now(), As: core.Cancelled}
+	e.job.Start = e.s.rec.Now() // as Slurm: a job cancelled while it waits shows start = end
 	e.end(core.Cancelled, "", "")
 	e.commit()
 }
 
 func (s *State) authorizeAll(by core.Identity, ids []core.JobID) error {
 	for _, id := range ids {
-		if j, ok := s.view.jobs.Get(int64(id)); ok {
+		if j, ok := s.rec.Job(id); ok {
 			if err := s.authorize(by, j); err != nil {
 				return err
 			}
@@ -116,7 +115,7 @@ func (s *State) cancelAll(in *Cancel, ids []core.JobID) error {
 		return err
 	}
 	for _, id := range ids {
-		j, ok := s.view.jobs.Get(int64(id))
+		j, ok := s.rec.Job(id)
 		if !ok || !containsState(in.States, j.State) {
 			continue
 		}
@@ -137,13 +136,13 @@ func (s *State) cancelOne(by core.Identity, j *core.Job) {
 		return
 	case j.Flags.Has(core.Requeueing): // on its way back: it ends instead
 		next.Flags &^= core.Requeueing | core.RequeueHold
-		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.view.now, As: core.Cancelled}
+		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.rec.Now(), As: core.Cancelled}
 		edit.end(core.Cancelled, "", "")
 		edit.commit()
 	case j.State == core.Pending:
 		edit.cancelPending(by)
 	default:
-		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.view.now, As: core.Cancelled}
+		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.rec.Now(), As: core.Cancelled}
 		next.Flags |= core.CancelAsked
 		edit.end(core.Cancelled, "", "")
 		edit.commit()
@@ -152,7 +151,7 @@ func (s *State) cancelOne(by core.Identity, j *core.Job) {
 
 // apply changes what may be changed after submission.
 func (in *UpdateJob) apply(s *State) (None, error) {
-	j, err := s.liveJob(in.Job)
+	j, err := s.rec.LiveJob(in.Job)
 	if err != nil {
 		return none, err
 	}
@@ -276,7 +275,7 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 	}
 	next.Spec = &spec
 	next.SpecID = nextSpecID(next)
-	s.changes.Specs = append(s.changes.Specs, core.SpecRow{ID: next.SpecID, Spec: &spec})
+	s.rec.AddSpec(next.SpecID, &spec)
 	return nil
 }
 
@@ -345,7 +344,7 @@ func (s *State) updateHold(in *UpdateJob, next *core.Job) error {
 	next.Flags &^= core.HeldUser | core.HeldAdmin | core.HeldRequeues
 	next.Reason, next.Message = dependencyReason(next), ""
 	if next.Priority == 0 {
-		next.Released = s.view.now
+		next.Released = s.rec.Now()
 		next.Flags &^= core.FixedPriority
 		next.Priority = s.priorityOf(next, next.Spec)
 	}
@@ -354,7 +353,7 @@ func (s *State) updateHold(in *UpdateJob, next *core.Job) error {
 
 // apply sends a job that runs back to the queue; its attempt is ended first.
 func (in *Requeue) apply(s *State) (None, error) {
-	j, err := s.liveJob(in.Job)
+	j, err := s.rec.LiveJob(in.Job)
 	if err != nil {
 		return none, err
 	}
@@ -391,7 +390,7 @@ func (in *Requeue) apply(s *State) (None, error) {
 }
 
 func (in *Suspend) apply(s *State) (None, error) {
-	j, err := s.liveJob(in.Job)
+	j, err := s.rec.LiveJob(in.Job)
 	if err != nil {
 		return none, err
 	}
@@ -415,11 +414,11 @@ func (in *Suspend) apply(s *State) (None, error) {
 	next := edit.job
 	switch {
 	case !in.Resume && j.State == core.Running:
-		next.State, next.Paused = core.Suspended, s.view.now
+		next.State, next.Paused = core.Suspended, s.rec.Now()
 		next.Flags |= core.Shelved
 	case in.Resume && j.State == core.Suspended:
 		next.State = core.Running
-		next.PausedFor += s.view.now.Sub(j.Paused)
+		next.PausedFor += s.rec.Now().Sub(j.Paused)
 		next.Paused = 0
 		next.Flags &^= core.Shelved
 		if !s.canResume(j, next) {

@@ -70,7 +70,7 @@ func TestNobodyFillsMaxJobs(t *testing.T) {
 	spec := coretest.Job().User("victim").Set(func(s *core.Spec) { s.UID = 2000 }).Spec()
 	id := w.must(&Submit{By: core.Identity{User: "victim", UID: 2000}, Spec: spec}).(*Submitted).ID
 	w.pass()
-	if j, _ := w.st.view.Job(id); j.State != core.Running {
+	if j, _ := w.st.rec.Job(id); j.State != core.Running {
 		t.Errorf("the victim's job is %s", j.State)
 	}
 	w.must(held(0, "").as(root)) // an administrator is not bound
@@ -84,7 +84,7 @@ func (in *Submit) as(by core.Identity) *Submit { in.By = by; return in }
 func (w *world) checkPerUser() {
 	w.t.Helper()
 	want := map[core.UserName]userCount{}
-	for _, j := range w.st.view.jobs.All() {
+	for j := range w.st.rec.Jobs() {
 		c := want[j.Spec.User]
 		c.jobs++
 		if j.Spec.Recurs() {
@@ -133,7 +133,7 @@ func TestStepsPerJob(t *testing.T) {
 	if err := step(); core.ReasonOf(err) != "steps_per_job" || core.CodeOf(err) != core.Exhausted {
 		t.Errorf("one too many: %v", err)
 	}
-	if all, live := len(w.st.view.Steps(id)), len(w.st.view.LiveSteps(id)); all != 300 || live != 200 {
+	if all, live := len(w.st.rec.Steps(id)), len(w.st.rec.LiveSteps(id)); all != 300 || live != 200 {
 		t.Errorf("%d steps, %d live", all, live)
 	}
 	for name, bad := range map[string]*core.Step{

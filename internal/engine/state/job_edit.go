@@ -26,7 +26,7 @@ func (s *State) editRecord(j *core.Job) jobEdit { return jobEdit{s: s, job: j} }
 // event emits an event of the job, before the change is stored.
 func (e *jobEdit) event(kind core.EventKind, ev core.Event) {
 	ev.Job, ev.User = e.job.ID, e.job.Spec.User
-	e.s.event(kind, ev)
+	e.s.rec.Event(kind, ev)
 	e.hasEvent = true
 }
 
@@ -54,7 +54,7 @@ func (e *jobEdit) commitIfChanged(j *core.Job) {
 
 // putJob replaces a job's record. Only the commit methods of jobEdit call it.
 func (s *State) putJob(j *core.Job) {
-	old, _ := s.view.jobs.Get(int64(j.ID))
+	old, _ := s.rec.Job(j.ID)
 	s.jobChanged(old, j)
 }
 
@@ -63,27 +63,17 @@ func (s *State) putJob(j *core.Job) {
 func (s *State) jobChanged(old, j *core.Job) {
 	s.indexJob(old, j)        // dependencies, limits, reservations, lenders, counts, the ledger, deadlines
 	s.usageJobChanged(old, j) // what its project pays
-	if j.Live() {
-		s.view.jobs.Set(int64(j.ID), j)
-	} else {
-		s.view.jobs.Delete(int64(j.ID))
-		s.view.steps.Delete(int64(j.ID))
+	if s.rec.StoreJob(j); !j.Live() {
 		delete(s.unusable, j.ID)
 		s.endRunOf(j)
 	}
-	if len(s.view.reservations) > 0 {
+	if len(s.rec.ReservationsByName()) > 0 {
 		s.updateReservationIdle(old, j)
 	}
 	if s.cfg.PutFaultForTests != nil {
 		s.cfg.PutFaultForTests(j)
 	}
-	s.plannerChanges.Jobs = append(s.plannerChanges.Jobs, j)
-	if i, ok := s.dirtyJobs[j.ID]; ok {
-		s.changes.Jobs[i] = j
-	} else if !s.cfg.Unkept {
-		s.dirtyJobs[j.ID] = len(s.changes.Jobs)
-		s.changes.Jobs = append(s.changes.Jobs, j)
-	}
+	s.rec.NoteJob(j)
 	s.notifyDependents(old, j)
 	if ref := j.Spec.More().Het; ref != nil {
 		s.hetJobChanged(old, j, ref)

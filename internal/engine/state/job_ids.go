@@ -10,18 +10,18 @@ const maxSeenAhead = 1_000_000
 // when an older copy of the store was put back; they are not given out again. It tells whether that changed anything:
 // then it is committed with the node.
 func (s *State) raiseNextJob(in *Register) bool {
-	was := s.view.nextJob
+	was := s.rec.NextJob()
 	for i := range in.Running {
 		s.raiseNextJobPast(in.Running[i].Job)
 	}
 	for i := range in.Ended {
 		s.raiseNextJobPast(in.Ended[i].Job)
 	}
-	return s.view.nextJob != was
+	return s.rec.NextJob() != was
 }
 
 func (s *State) raiseNextJobPast(id core.JobID) {
-	if id >= s.view.nextJob && id < s.maxSeenJob {
-		s.view.nextJob = id + 1
+	if id < s.maxSeenJob {
+		s.rec.SkipJobIDs(id + 1)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // apply applies one placement of a plan, after checking it again: the plan was made beside us and the world moved on.
 func (in *Start) apply(s *State) (*Started, error) {
-	j, err := s.liveJob(in.Job)
+	j, err := s.rec.LiveJob(in.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -35,11 +35,11 @@ func (in *Start) apply(s *State) (*Started, error) {
 }
 
 func (s *State) startJob(in *Start) (*Started, error) {
-	j, err := s.liveJob(in.Job)
+	j, err := s.rec.LiveJob(in.Job)
 	if err != nil {
 		return nil, err
 	}
-	if j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.view.now {
+	if j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.rec.Now() {
 		return nil, core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
 	}
 	if s.partitions[in.Alloc.Partition] == nil {
@@ -59,7 +59,7 @@ func (s *State) startJob(in *Start) (*Started, error) {
 	}
 	run := *j
 	if j.IsArray() && j.Array.Tasks.Len() > 1 { // the last task takes the array's own id
-		run.ID = s.view.nextJob
+		run.ID = s.rec.NextJob()
 	}
 	lenders, err := s.lendersFor(j, in, run.ID)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *State) startJob(in *Start) (*Started, error) {
 			}
 			edit := s.editRecord(&rest)
 			edit.commitSilently() // the start of the task tells
-			s.view.nextJob++
+			s.rec.TakeJobID()
 		}
 	}
 	edit := s.editRecord(&run)
@@ -96,16 +96,16 @@ func (s *State) startJob(in *Start) (*Started, error) {
 	}
 	run.Room, run.Checkpoint = nil, 0
 	s.suspendLenders(lenders)
-	run.State, run.Start, run.Alloc, run.Reason, run.Message = core.Running, s.view.now, in.Alloc, "", ""
+	run.State, run.Start, run.Alloc, run.Reason, run.Message = core.Running, s.rec.Now(), in.Alloc, "", ""
 	run.Attempt++
-	edit.commitWith(core.JobStarted, core.Event{Data: s.eventData(startData, &run)})
+	edit.commitWith(core.JobStarted, core.Event{Data: s.rec.EventData(startData, &run)})
 	return &Started{ID: run.ID}, nil
 }
 
 // runningTasks counts the tasks of an array that hold nodes.
 func (s *State) runningTasks(base core.JobID) (n int) {
 	for _, id := range s.arrays[base] {
-		if j, ok := s.view.jobs.Get(int64(id)); ok && j.Alloc != nil {
+		if j, ok := s.rec.Job(id); ok && j.Alloc != nil {
 			n++
 		}
 	}
@@ -115,7 +115,7 @@ func (s *State) runningTasks(base core.JobID) (n int) {
 // placementFree checks that nodes are usable and that nothing of the placement is taken.
 func (s *State) placementFree(j *core.Job, al *core.Alloc) bool {
 	for i := range al.Nodes {
-		n, ok := s.view.Node(al.Nodes[i].Node)
+		n, ok := s.rec.Node(al.Nodes[i].Node)
 		if !ok || !n.Usable() {
 			return false
 		}
@@ -166,7 +166,7 @@ func isOver(j *core.Job) bool { return j.State.Final() || j.Flags.Has(core.Reque
 
 // apply takes the report of a step's end. It may come twice, late, or for an attempt that is long over.
 func (in *Exited) apply(s *State) (None, error) {
-	j, ok := s.view.jobs.Get(int64(in.Job))
+	j, ok := s.rec.Job(in.Job)
 	if !ok || j.Attempt != in.Attempt || j.Alloc == nil || !holdsNode(j, in.Node) {
 		return none, nil // over and recorded, or never ours: the agent may forget it
 	}
@@ -183,7 +183,7 @@ func (in *Exited) apply(s *State) (None, error) {
 		}
 		if !isOver(j) {
 			edit.batchExited(in)
-			if isOver(next) && next.End == s.view.now {
+			if isOver(next) && next.End == s.rec.Now() {
 				next.End = s.reportedEnd(in, next.Start)
 			}
 		}
@@ -210,8 +210,8 @@ const lateReport = 2 * time.Second
 
 // reportedEnd is when something ended that began at start: now, unless its node could not tell before.
 func (s *State) reportedEnd(in *Exited, start core.Time) core.Time {
-	if in.At == 0 || s.view.now.Sub(in.At) < lateReport {
-		return s.view.now
+	if in.At == 0 || s.rec.Now().Sub(in.At) < lateReport {
+		return s.rec.Now()
 	}
 	return max(in.At, start)
 }
@@ -237,7 +237,7 @@ func (e *jobEdit) batchExited(in *Exited) {
 		e.job.Exit = core.ExitLaunch
 		e.end(core.Failed, core.ReasonLaunchFailure, in.Message)
 	case CauseTimeout:
-		if at := deadlineOf(e.job); at != 0 && at <= e.s.view.now+1e6 { // its limit was what was left until then
+		if at := deadlineOf(e.job); at != 0 && at <= e.s.rec.Now()+1e6 { // its limit was what was left until then
 			e.missDeadline()
 			return
 		}
@@ -300,10 +300,10 @@ func (e *jobEdit) end(st core.JobState, why core.Reason, message string) {
 		st = e.job.Stop.As
 	}
 	if e.job.State == core.Suspended && e.job.Paused != 0 {
-		e.job.PausedFor += e.s.view.now.Sub(e.job.Paused)
+		e.job.PausedFor += e.s.rec.Now().Sub(e.job.Paused)
 		e.job.Paused = 0
 	}
-	e.job.State, e.job.Reason, e.job.End = st, why, e.s.view.now
+	e.job.State, e.job.Reason, e.job.End = st, why, e.s.rec.Now()
 	if message != "" {
 		e.job.Message = message
 	}
@@ -315,7 +315,7 @@ func (e *jobEdit) end(st core.JobState, why core.Reason, message string) {
 	}
 	e.event(core.JobEnded, core.Event{
 		By:   stoppedBy(e.job),
-		Data: e.s.eventData(endData, e.job),
+		Data: e.s.rec.EventData(endData, e.job),
 	})
 }
 
@@ -369,7 +369,7 @@ func (e *jobEdit) close() {
 		return
 	}
 	ended := true // before this input: then its end was told and its cleaning is news
-	if old, ok := e.s.view.jobs.Get(int64(e.job.ID)); ok {
+	if old, ok := e.s.rec.Job(e.job.ID); ok {
 		ended = old.State.Final()
 	}
 	e.job.Flags &^= core.Completing | core.CancelAsked | core.Shelved
@@ -385,10 +385,10 @@ func (s *State) endRunOf(j *core.Job) {
 	if j.Spec.Run == "" {
 		return
 	}
-	if r, ok := s.view.runs[runKey{j.Spec.Project, j.Spec.Run}]; ok && slices.Contains(r.Jobs, j.ID) {
+	if r, ok := s.rec.Run(j.Spec.Project, j.Spec.Run); ok && slices.Contains(r.Jobs, j.ID) {
 		done := *r
-		done.Ended = s.view.now
-		s.putRunRecord(&done)
+		done.Ended = s.rec.Now()
+		s.rec.PutRun(&done)
 	}
 }
 
@@ -402,7 +402,7 @@ func (e *jobEdit) markRequeue(by core.UserName, hold bool, why string) {
 		e.job.Message = why
 	}
 	if !e.job.State.Final() {
-		e.job.End = e.s.view.now
+		e.job.End = e.s.rec.Now()
 	}
 	e.event(core.JobUpdated, core.Event{By: by, Data: []byte(`{"requeue":true}`)})
 }
@@ -418,7 +418,7 @@ func (e *jobEdit) requeueNow() {
 	e.job.Start, e.job.End, e.job.Paused, e.job.PausedFor = 0, 0, 0, 0
 	e.restoreTimeLimit()
 	e.job.Exit, e.job.Usage, e.job.Reason = core.Exit{}, core.Usage{}, ""
-	e.job.Submit, e.job.Eligible = e.s.view.now, e.s.view.now
+	e.job.Submit, e.job.Eligible = e.s.rec.Now(), e.s.rec.Now()
 	tries := e.job.Attempt
 	if e.job.Spec.Recurs() {
 		tries = 0
@@ -443,7 +443,7 @@ func (e *jobEdit) requeueNow() {
 	if e.job.Flags.Held() {
 		e.job.Priority = 0
 	}
-	e.commitWith(core.JobRequeued, core.Event{Data: e.s.eventData(endData, e.job)})
+	e.commitWith(core.JobRequeued, core.Event{Data: e.s.rec.EventData(endData, e.job)})
 }
 
 // failOnNode ends a job's attempt because one of its nodes failed: back to the queue if it may, else NODE_FAIL. What
@@ -463,7 +463,7 @@ func (e *jobEdit) failOnNode(node core.NodeName, message string) {
 
 // apply takes an agent's word that a node is clean of a job.
 func (in *NodeDone) apply(s *State) (None, error) {
-	j, ok := s.view.jobs.Get(int64(in.Job))
+	j, ok := s.rec.Job(in.Job)
 	if !ok || j.Attempt != in.Attempt || j.Alloc == nil {
 		return none, nil
 	}
@@ -477,7 +477,7 @@ func (in *NodeDone) apply(s *State) (None, error) {
 
 // apply ends an interactive job that its creator gives back.
 func (in *AllocDone) apply(s *State) (None, error) {
-	j, err := s.liveJob(in.Job)
+	j, err := s.rec.LiveJob(in.Job)
 	if err != nil {
 		return none, err
 	}
@@ -515,28 +515,28 @@ func (in *AllocDone) apply(s *State) (None, error) {
 func (*Tick) apply(s *State) (None, error) {
 	var due []core.JobID
 	for id, at := range s.jobDeadlines {
-		if at <= s.view.now {
+		if at <= s.rec.Now() {
 			due = append(due, id)
 		}
 	}
 	slices.Sort(due)
 	for _, id := range due {
-		j, ok := s.view.jobs.Get(int64(id))
+		j, ok := s.rec.Job(id)
 		if !ok || s.jobDeadlines[id] == 0 { // another component of its job has taken it along
 			continue
 		}
 		edit := s.editJob(j)
-		if at := deadlineOf(j); at != 0 && at <= s.view.now {
+		if at := deadlineOf(j); at != 0 && at <= s.rec.Now() {
 			edit.missDeadline()
 			edit.commit()
 			continue
 		}
 		why, message := core.ReasonTimeLimit, ""
-		if at := s.idleAllocationEnd(j); at != 0 && at <= s.view.now {
+		if at := s.idleAllocationEnd(j); at != 0 && at <= s.rec.Now() {
 			why, message = core.ReasonInactive,
 				fmt.Sprintf("no step was started in it within %v; whoever asked for it is gone", s.cfg.InteractiveIdle.Duration())
 		}
-		if at := s.ownMinutesEnd(j); at != 0 && at <= s.view.now {
+		if at := s.ownMinutesEnd(j); at != 0 && at <= s.rec.Now() {
 			_, message = s.limits.tally.Lasts(s.limits.stakes[id])
 		}
 		edit.end(core.Timeout, why, message)

@@ -30,7 +30,7 @@ func (w *world) checkHets() {
 		if ref == nil || ref.Offset == 0 {
 			continue
 		}
-		lead, ok := w.st.view.Job(ref.Lead)
+		lead, ok := w.st.rec.Job(ref.Lead)
 		switch {
 		case !ok || isOver(lead):
 			if !isOver(j) && !(ok && lead.Flags.Has(core.Requeueing)) {

@@ -118,10 +118,10 @@ func (w *limitChaos) conserved() {
 	v := w.st.Snapshot()
 	same := func(got, want float64) bool { return math.Abs(got-want) <= 1e-6*(1+want) }
 	seen := map[usage.Key]bool{}
-	for _, m := range v.usage.List() {
+	for _, m := range v.Usage().List() {
 		k, cpus := usage.Key{Project: m.Project, User: m.User}, 0.0
 		seen[k] = true
-		now := v.usage.Decay.Read(m, w.now)
+		now := v.Usage().Decay.Read(m, w.now)
 		for _, f := range now.All.TRES {
 			if f.Name == "cpu" {
 				cpus = f.Seconds
@@ -146,13 +146,13 @@ func (w *limitChaos) conserved() {
 // allowed holds a start against the limits, counting all else that runs from the records.
 func (w *limitChaos) allowed(id core.JobID) {
 	w.t.Helper()
-	j, _ := w.st.view.Job(id)
-	rules := w.st.buildRules(w.st.view.qos)
+	j, _ := w.st.rec.Job(id)
+	rules := w.st.buildRules(w.st.rec.QOSByName())
 	if !rules.Any() {
 		return
 	}
 	tally, stakes := policy.NewTally(rules), map[core.JobID]*policy.Stake{}
-	for _, m := range w.st.view.usage.List() {
+	for _, m := range w.st.rec.Usage().List() {
 		tally.SetMeter(m)
 	}
 	for o := range w.st.Snapshot().Jobs() {
@@ -262,7 +262,7 @@ func (w *limitChaos) policy() {
 		_, err = w.do(&PutQOS{By: root, QOS: q})
 	case 1:
 		p := &core.Project{Name: core.ProjectName(w.pick("default", "p")), Assoc: core.Association{Limits: limits}}
-		if old, ok := w.st.view.Project(p.Name); ok {
+		if old, ok := w.st.rec.Project(p.Name); ok {
 			p.Members = old.Members
 		}
 		_, err = w.do(&PutProject{By: root, Project: p})

@@ -49,7 +49,7 @@ func (c *chaos) resvName() string { return c.pick("r1", "r2", "r3") }
 
 // setAside asks for a reservation; many are refused, for what is there or for what they ask.
 func (c *chaos) setAside() {
-	start := c.st.view.now.Add(time.Duration(c.choose(4)) * 30 * time.Minute)
+	start := c.st.rec.Now().Add(time.Duration(c.choose(4)) * 30 * time.Minute)
 	r := &core.AdvanceReservation{
 		Name: c.resvName(), Start: start, End: start.Add(time.Duration(1+c.choose(6)) * 10 * time.Minute),
 		Users: []core.UserName{"alice"},
@@ -146,7 +146,7 @@ func (c *chaos) reconfigure() {
 	}
 	in := &Reconfigure{By: root, Config: cfg, Dry: c.choose(5) == 0}
 	if c.choose(3) == 0 {
-		if n, ok := c.st.view.Node(c.node()); ok {
+		if n, ok := c.st.rec.Node(c.node()); ok {
 			other := *n
 			other.Weight, other.Features = int32(1+c.choose(3)), strings.Fields(c.pick("", "ib", "ib ssd"))
 			in.Nodes = append(in.Nodes, &other)

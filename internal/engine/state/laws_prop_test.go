@@ -242,7 +242,7 @@ func (c *chaos) submit() {
 		in.Key = fmt.Sprintf("key-%d", c.choose(4))
 	}
 	if c.choose(6) == 0 {
-		in.Run = &core.Run{Name: c.pick("r1", "r2"), ID: fmt.Sprint("run-", c.st.view.nextJob)}
+		in.Run = &core.Run{Name: c.pick("r1", "r2"), ID: fmt.Sprint("run-", c.st.rec.NextJob())}
 	}
 	_, _ = c.do(in)
 }
@@ -260,7 +260,7 @@ func (c *chaos) depend(s *core.Spec) {
 		if kind == "singleton" {
 			continue
 		}
-		x.Dependency += fmt.Sprintf(":%d", 1+c.choose(int(c.st.view.nextJob)))
+		x.Dependency += fmt.Sprintf(":%d", 1+c.choose(int(c.st.rec.NextJob())))
 		if c.choose(4) == 0 {
 			x.Dependency += fmt.Sprintf("_%d", c.choose(6))
 		}

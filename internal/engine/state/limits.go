@@ -28,7 +28,7 @@ type limits struct {
 func (s *State) currentLimits() *limits {
 	if s.limits.stale {
 		had := s.limits.rules.OwnMinutes()
-		s.limits = limits{rules: s.buildRules(s.view.qos), stakes: map[core.JobID]*policy.Stake{}}
+		s.limits = limits{rules: s.buildRules(s.rec.QOSByName()), stakes: map[core.JobID]*policy.Stake{}}
 		s.limits.tally = s.countAllJobs(s.limits.rules, s.limits.stakes)
 		if had || s.limits.rules.OwnMinutes() {
 			s.resetJobDeadlines()
@@ -41,14 +41,14 @@ func (s *State) currentLimits() *limits {
 
 // buildRules makes rules of the projects and these QOS.
 func (s *State) buildRules(qos map[core.QOSName]*core.QOS) *policy.Rules {
-	set := *s.view.usage.Decay
+	set := *s.rec.Usage().Decay
 	set.Safe, set.Billing, set.Flags = s.cfg.Safe, s.cfg.Charges.Billing, s.cfg.Charges.Flags
 	for _, q := range qos {
 		if q.Flags&core.Relative != 0 {
 			set.Totals = s.clusterTRES()
 		}
 	}
-	rules, err := policy.NewRules(set, s.view.Associations(), named.Sorted(qos), !s.cfg.NoLimits)
+	rules, err := policy.NewRules(set, s.rec.Associations(), named.Sorted(qos), !s.cfg.NoLimits)
 	core.Assert(err == nil, "projects are no tree: %v", err)
 	return rules
 }
@@ -60,11 +60,11 @@ func (s *State) countAllJobs(rules *policy.Rules, stakes map[core.JobID]*policy.
 	}
 	t := policy.NewTally(rules)
 	if rules.Minutes() {
-		for _, m := range s.view.usage.List() {
+		for _, m := range s.rec.Usage().List() {
 			t.SetMeter(m)
 		}
 	}
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		s.countJob(t, rules, stakes, nil, j)
 	}
 	return t
@@ -197,7 +197,7 @@ func (s *State) checkStartLimits(j *core.Job, al *core.Alloc) error {
 	if g == nil {
 		return nil
 	}
-	if reason, text := l.tally.Why(g, requestOf(l.rules, al), timeLimitOf(j.Spec), s.view.now,
+	if reason, text := l.tally.Why(g, requestOf(l.rules, al), timeLimitOf(j.Spec), s.rec.Now(),
 		s.fairShares()); reason != "" {
 		return core.Errorf(core.Conflict, "job %d waits: %s: %s", j.ID, reason, text)
 	}
@@ -206,19 +206,19 @@ func (s *State) checkStartLimits(j *core.Job, al *core.Alloc) error {
 
 // fairShares is the tree of fair shares, for QOS with a usage threshold; nil if none has one.
 func (s *State) fairShares() *policy.Tree {
-	if s.view.priorityInputs == nil || !s.limits.rules.Shares() {
+	if s.rec.Ranking() == nil || !s.limits.rules.Shares() {
 		return nil
 	}
-	return s.view.priorityInputs.tree
+	return s.rec.Ranking().Tree
 }
 
 // sendPolicy gives the planner the limits as they are now.
 func (s *State) sendPolicy() {
 	c := sched.Changes{Policy: s.plannerPolicy()}
 	if s.limits.rules.Minutes() {
-		c.Meters = s.view.usage.List()
+		c.Meters = s.rec.Usage().List()
 	}
-	s.plannerChanges.Merge(c)
+	s.rec.TellPlanner(c)
 }
 
 func (s *State) plannerPolicy() *sched.Policy {
@@ -233,7 +233,7 @@ func (s *State) sendMeter(m *policy.Meter) {
 	}
 	l.tally.SetMeter(m)
 	l.exhaustedKnown = false
-	s.plannerChanges.Merge(sched.Changes{Meters: []*policy.Meter{m}})
+	s.rec.TellPlanner(sched.Changes{Meters: []*policy.Meter{m}})
 }
 
 // projectChanged notes what a project's change means for limits and priorities.
@@ -278,7 +278,7 @@ func (s *State) nodeResourcesChanged(old, n *core.Node) {
 // clusterTRES are the resources of all nodes, and the licenses.
 func (s *State) clusterTRES() policy.TRES {
 	var t policy.TRES
-	for _, n := range s.view.nodes.All() {
+	for n := range s.rec.Nodes() {
 		if n.Roles&core.Compute != 0 && !n.Flags.Any(core.NodeFuture) {
 			t = t.Plus(nodeTRES(n), 1)
 		}

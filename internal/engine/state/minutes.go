@@ -16,7 +16,7 @@ func (s *State) minutesExhaustedAt() core.Time {
 		return 0
 	}
 	if !l.exhaustedKnown {
-		l.exhaustedKnown, l.exhaustedAt = true, l.tally.RunsOut(s.view.now)
+		l.exhaustedKnown, l.exhaustedAt = true, l.tally.RunsOut(s.rec.Now())
 	}
 	return l.exhaustedAt
 }
@@ -24,14 +24,14 @@ func (s *State) minutesExhaustedAt() core.Time {
 // endJobsOutOfMinutes ends the jobs whose project or QOS has used up its minutes.
 func (s *State) endJobsOutOfMinutes() {
 	at := s.minutesExhaustedAt()
-	if at == 0 || at > s.view.now {
+	if at == 0 || at > s.rec.Now() {
 		return
 	}
 	l := &s.limits
 	why := map[core.JobID]string{}
 	var due []core.JobID
 	for id, stake := range l.stakes {
-		if _, text := l.tally.RanOut(stake, s.view.now); text != "" {
+		if _, text := l.tally.RanOut(stake, s.rec.Now()); text != "" {
 			due = append(due, id)
 			why[id] = text
 		}
@@ -39,14 +39,14 @@ func (s *State) endJobsOutOfMinutes() {
 	l.exhaustedKnown = false
 	slices.Sort(due)
 	for _, id := range due {
-		if j, ok := s.view.jobs.Get(int64(id)); ok && j.State == core.Running && !isOver(j) {
+		if j, ok := s.rec.Job(id); ok && j.State == core.Running && !isOver(j) {
 			edit := s.editJob(j)
 			edit.end(core.Timeout, core.ReasonTimeLimit, why[id])
 			edit.commit()
 		}
 	}
-	if at := s.minutesExhaustedAt(); at != 0 && at <= s.view.now { // it was said too early, by the last digits
-		l.exhaustedAt = s.view.now + 1e6
+	if at := s.minutesExhaustedAt(); at != 0 && at <= s.rec.Now() { // it was said too early, by the last digits
+		l.exhaustedAt = s.rec.Now() + 1e6
 	}
 }
 
@@ -65,7 +65,7 @@ func (s *State) ownMinutesEnd(j *core.Job) core.Time {
 
 // resetJobDeadlines notes anew when time ends those that run.
 func (s *State) resetJobDeadlines() {
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		if j.State == core.Running {
 			delete(s.jobDeadlines, j.ID)
 			s.setJobDeadline(j)

@@ -1,8 +1,6 @@
 package state
 
 import (
-	"slices"
-
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
 )
@@ -29,12 +27,12 @@ func (e *nodeEdit) commit(by core.UserName) { e.commitAs(core.NodeChanged, by) }
 // commitAs is commit with an event of a kind: NodeJoined for a new node.
 func (e *nodeEdit) commitAs(kind core.EventKind, by core.UserName) {
 	e.commitSilently()
-	e.s.event(kind, core.Event{Node: e.node.Name, By: by, Data: nodeData(e.node)})
+	e.s.rec.Event(kind, core.Event{Node: e.node.Name, By: by, Data: nodeData(e.node)})
 }
 
 // commitSilently stores a change that nobody watches for: its key, or since when it is idle.
 func (e *nodeEdit) commitSilently() {
-	old, _ := e.s.view.Node(e.node.Name)
+	old, _ := e.s.rec.Node(e.node.Name)
 	e.s.nodeChanged(old, e.node)
 }
 
@@ -42,14 +40,14 @@ func (e *nodeEdit) commitSilently() {
 // nil for a new node.
 func (s *State) nodeChanged(old, n *core.Node) {
 	if s.cfg.Power.SuspendTime > 0 && n.Flags == 0 && (old == nil || old.Flags != 0) {
-		n.LastBusy = s.view.now // it could not be used before
+		n.LastBusy = s.rec.Now() // it could not be used before
 	}
 	if s.limits.rules.Relative() {
 		s.nodeResourcesChanged(old, n)
 	}
 	if s.ledger.SetNode(n) { // it has begun anew: enter what jobs hold there
 		for id := range s.jobsOnNode[n.Name] {
-			j, _ := s.view.jobs.Get(int64(id))
+			j, _ := s.rec.Job(id)
 			al, terms := alloc.Occupied(j)
 			for i := range al.Nodes {
 				if na := &al.Nodes[i]; na.Node == n.Name && !na.Done {
@@ -58,16 +56,10 @@ func (s *State) nodeChanged(old, n *core.Node) {
 			}
 		}
 	}
-	if _, known := s.view.nodeIDs[n.Name]; !known {
-		ownMap(&s.owned.nodeIDs, &s.view.nodeIDs)
-		s.view.nodeIDs[n.Name] = n.ID
-	}
-	s.view.nodes.Set(n.ID, n)
+	s.rec.PutNode(n)
 	s.trackIdleAction(n)
 	s.setNodeTimer(n)
 	s.reservations.wakeValid = false
-	s.plannerChanges.Nodes = append(s.plannerChanges.Nodes, n)
-	s.changes.Nodes = append(slices.DeleteFunc(s.changes.Nodes, func(o *core.Node) bool { return o.ID == n.ID }), n)
 	for _, p := range s.partitions {
 		clear(p.admitCache)
 	}

@@ -36,18 +36,18 @@ func (s *State) stepHasEnded(j *core.Job, step string) bool {
 	if err != nil {
 		return false
 	}
-	st, ok := s.view.Step(j.ID, int32(id))
+	st, ok := s.rec.Step(j.ID, int32(id))
 	return ok && st.State.Final() && st.Attempt == j.Attempt
 }
 
 // failStepsOn ends the numbered steps that ran on a node which lost them; the hub ends what is left of them elsewhere.
 func (s *State) failStepsOn(j *core.Job, node core.NodeName, message string) {
-	for _, st := range s.view.LiveSteps(j.ID) {
+	for _, st := range s.rec.LiveSteps(j.ID) {
 		if !st.State.Final() && slices.Contains(st.Nodes, node) {
 			end := *st
-			end.State, end.End, end.Left, end.Ended, end.Message = core.NodeFail, s.view.now, 0, nil, message
-			s.putStep(&end)
-			s.event(core.StepEnded, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
+			end.State, end.End, end.Left, end.Ended, end.Message = core.NodeFail, s.rec.Now(), 0, nil, message
+			s.rec.PutStep(&end)
+			s.rec.Event(core.StepEnded, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (*NodeKey) input() {}
 
 func (in *NodeKey) apply(s *State) (None, error) {
 	if in.Do == KeyKeep {
-		for _, n := range s.view.nodes.All() {
+		for n := range s.rec.Nodes() {
 			if n.Pin != nil && n.Pin.Before != 0 {
 				edit := s.editNodeRecord(n)
 				edit.commitSilently()
@@ -42,7 +42,7 @@ func (in *NodeKey) apply(s *State) (None, error) {
 		}
 		return none, nil
 	}
-	n, ok := s.view.Node(in.Node)
+	n, ok := s.rec.Node(in.Node)
 	if !ok {
 		return none, core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
 	}
@@ -95,10 +95,10 @@ func (in *NodeKey) apply(s *State) (None, error) {
 // pinNodeKey makes a key the one a node is known by. A name that has joined is taken over with a token made for it
 // only, or by whoever has its key.
 func (s *State) pinNodeKey(t *core.Token, in *UseToken) error {
-	old, known := s.view.Node(in.Node)
+	old, known := s.rec.Node(in.Node)
 	var gone []string
 	if known {
-		if h := s.view.FleetHost(old); h != nil {
+		if h := s.rec.FleetHost(old); h != nil {
 			return core.Errorf(core.Denied, "node %s is a host of fleet %s, which gives it its certificate: no token does",
 				old.Name, old.Fleet).Because("node_of_fleet")
 		}
@@ -133,7 +133,7 @@ func (s *State) joinedByToken(t *core.Token) bool {
 	if t.Kind != "join" || t.Used == 0 {
 		return false
 	}
-	n, ok := s.view.Node(t.Node)
+	n, ok := s.rec.Node(t.Node)
 	return ok && n.Pin != nil && n.Pin.Token == t.ID
 }
 
@@ -142,7 +142,7 @@ func (s *State) revokeJoinedNode(t *core.Token) {
 	if !s.joinedByToken(t) {
 		return
 	}
-	n, _ := s.view.Node(t.Node)
+	n, _ := s.rec.Node(t.Node)
 	edit, pin := s.editNode(n), people.RevokePin(*n.Pin)
 	edit.node.Pin = &pin
 	edit.commitSilently()
@@ -150,11 +150,11 @@ func (s *State) revokeJoinedNode(t *core.Token) {
 
 // recordCertificate stores which certificate the agent of a fleet's host got last.
 func (s *State) recordCertificate(n *core.Node, sum string) {
-	h := s.view.FleetHost(n)
+	h := s.rec.FleetHost(n)
 	if h == nil || sum == "" || h.Cert == sum {
 		return
 	}
-	f, _ := s.view.Fleet(n.Fleet)
+	f, _ := s.rec.Fleet(n.Fleet)
 	next := fleets.Clone(f)
 	next.Host(h.Num).Cert = sum
 	s.fleets.Store(next, "")

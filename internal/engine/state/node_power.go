@@ -15,7 +15,7 @@ func (e *nodeEdit) setPowerState(up, going bool) {
 	switch e.node.Ready, e.node.Due = 0, 0; {
 	case up:
 		e.node.Flags |= core.NodePoweringUp
-		e.node.Ready, e.node.Due = e.s.view.now.Add(e.node.Resume.Duration()), e.s.deadlineIn(e.s.cfg.Power.ResumeTimeout)
+		e.node.Ready, e.node.Due = e.s.rec.Now().Add(e.node.Resume.Duration()), e.s.deadlineIn(e.s.cfg.Power.ResumeTimeout)
 	case going && e.s.cfg.Power.SuspendTimeout > 0:
 		e.node.Flags |= core.NodePoweringDown
 		e.node.Due = e.s.deadlineIn(e.s.cfg.Power.SuspendTimeout)
@@ -56,7 +56,7 @@ func (e *nodeEdit) completeOffer() {
 			}
 			e.node.Flags |= core.NodePoweringUp
 			e.node.Resume = o.PowerUp
-			e.node.Ready = e.s.view.now.Add(o.PowerUp.Duration())
+			e.node.Ready = e.s.rec.Now().Add(o.PowerUp.Duration())
 		}
 	}
 }

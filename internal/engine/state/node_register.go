@@ -20,14 +20,13 @@ func (in *Register) apply(s *State) (*Reconciled, error) {
 			return nil, err
 		}
 	}
-	old, known := s.view.Node(in.Node)
-	n := &core.Node{Name: in.Node, Joined: s.view.now, Weight: 1}
+	old, known := s.rec.Node(in.Node)
+	n := &core.Node{Name: in.Node, Joined: s.rec.Now(), Weight: 1}
 	if known {
 		c := *old
 		n = &c
 	} else {
-		n.ID = s.view.nextNode
-		s.view.nextNode++
+		n.ID = s.rec.TakeNodeID()
 	}
 	rebooted := known && old.Host.BootID != "" && old.Host.BootID != in.Host.BootID
 	sick := n.Hardware.Sick // until the agent has looked
@@ -99,7 +98,7 @@ func sameRegistration(a, b *core.Node) bool {
 func (s *State) unwantedSteps(in *Register) []StepRef {
 	var kill []StepRef
 	for _, r := range in.Running {
-		j, ok := s.view.jobs.Get(int64(r.Job))
+		j, ok := s.rec.Job(r.Job)
 		if !ok || j.Attempt != r.Attempt || j.State.Final() || j.Flags.Has(core.Requeueing) || j.Alloc == nil ||
 			!holdsNode(j, in.Node) || s.stepHasEnded(j, r.Step) {
 			kill = append(kill, r)
@@ -128,7 +127,7 @@ func nodeData(n *core.Node) []byte {
 // to be clean of them before anything starts again.
 func (s *State) failJobsOn(node core.NodeName, message string) {
 	for _, id := range s.jobIDsOn(node) {
-		j, _ := s.view.jobs.Get(int64(id))
+		j, _ := s.rec.Job(id)
 		edit := s.editJob(j)
 		edit.failOnNode(node, message)
 		edit.commitIfChanged(j)
@@ -141,7 +140,7 @@ func (s *State) loseJobsOn(node core.NodeName, message string, only ...core.JobI
 		if only != nil && !slices.Contains(only, id) {
 			continue
 		}
-		j, _ := s.view.jobs.Get(int64(id))
+		j, _ := s.rec.Job(id)
 		edit := s.editJob(j)
 		next := edit.job
 		if edit.failOnNode(node, message); !isOver(next) {
@@ -155,7 +154,7 @@ func (s *State) loseJobsOn(node core.NodeName, message string, only ...core.JobI
 
 // apply notes that a node is not heard, or is again. Its jobs stay either way.
 func (in *NodeSilence) apply(s *State) (None, error) {
-	n, ok := s.view.Node(in.Node)
+	n, ok := s.rec.Node(in.Node)
 	if !ok || n.Flags.Has(core.NodeSilent) == !in.Back || n.Flags.Any(core.Asleep) && !in.Back {
 		return none, nil
 	}
@@ -166,7 +165,7 @@ func (in *NodeSilence) apply(s *State) (None, error) {
 		next.SilentSince = 0
 	} else {
 		next.Flags |= core.NodeSilent
-		next.SilentSince = s.view.now
+		next.SilentSince = s.rec.Now()
 	}
 	edit.commit("")
 	if next.Flags.Has(core.NodeSilent | core.NodeDown) { // it did not get to saying that it is clean
@@ -181,7 +180,7 @@ func downMessage(n *core.Node) string {
 
 // apply ends the attempts on a node whose agent has killed them by now.
 func (in *Fenced) apply(s *State) (None, error) {
-	n, ok := s.view.Node(in.Node)
+	n, ok := s.rec.Node(in.Node)
 	if !ok || !n.Flags.Has(core.NodeSilent) {
 		return none, nil // it came back in the meantime
 	}
@@ -195,7 +194,7 @@ func (s *State) drainNode(name core.NodeName, reason string) {
 }
 
 func (in *UpdateNode) apply(s *State) (None, error) {
-	n, ok := s.view.Node(in.Node)
+	n, ok := s.rec.Node(in.Node)
 	if !ok {
 		return none, core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
 	}
@@ -214,7 +213,7 @@ func (in *UpdateNode) apply(s *State) (None, error) {
 		return none, err
 	}
 	if in.Reason != "" {
-		next.Reason, next.ReasonBy, next.ReasonAt = in.Reason, in.By.User, s.view.now
+		next.Reason, next.ReasonBy, next.ReasonAt = in.Reason, in.By.User, s.rec.Now()
 		if in.System {
 			next.ReasonBy = systemUser
 		}
@@ -263,7 +262,7 @@ func (e *nodeEdit) setResumeTime(in *UpdateNode) error {
 // apply makes a node of the config file known before its agent is heard.
 func (in *PutNode) apply(s *State) (*core.Node, error) {
 	n := *in.Node
-	if old, ok := s.view.Node(n.Name); ok {
+	if old, ok := s.rec.Node(n.Name); ok {
 		c := *old
 		c.Weight, c.Features, c.Cloud = n.Weight, n.Features, n.Cloud
 		if old.Flags.Has(core.NodeUnknown) && n.Hardware.CPUs > 0 { // nobody knows better yet
@@ -275,8 +274,7 @@ func (in *PutNode) apply(s *State) (*core.Node, error) {
 		}
 		return &c, nil
 	}
-	n.ID = s.view.nextNode
-	s.view.nextNode++
+	n.ID = s.rec.TakeNodeID()
 	n.Flags |= core.NodeUnknown
 	edit := s.editNodeRecord(&n)
 	if n.Offer != "" {
@@ -286,7 +284,7 @@ func (in *PutNode) apply(s *State) (*core.Node, error) {
 		n.Resume = s.cfg.ResumeTime
 	}
 	if n.Reason != "" {
-		n.ReasonBy, n.ReasonAt = systemUser, s.view.now
+		n.ReasonBy, n.ReasonAt = systemUser, s.rec.Now()
 	}
 	edit.commitAs(core.NodeJoined, "")
 	return &n, nil

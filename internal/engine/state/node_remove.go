@@ -2,12 +2,10 @@ package state
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/people"
-	"bireme.dev/bireme/internal/sched"
 )
 
 // RemoveNode forgets a node, its key with it: it would have to join again. A node that jobs run on is refused, unless
@@ -27,14 +25,14 @@ type Removed struct{ Gone bool }
 func (*RemoveNode) input() {}
 
 func (in *RemoveNode) apply(s *State) (*Removed, error) {
-	n, ok := s.view.Node(in.Node)
+	n, ok := s.rec.Node(in.Node)
 	if !ok {
 		return nil, core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
 	}
 	if err := people.AdminOnly(in.By, "may remove nodes"); err != nil {
 		return nil, err
 	}
-	if h := s.view.FleetHost(n); h != nil {
+	if h := s.rec.FleetHost(n); h != nil {
 		return nil, core.Errorf(core.Conflict,
 			"node %s is a host of fleet %s: take it out there (bireme fleet delete %s --instance %d)",
 			n.Name, n.Fleet, n.Fleet, h.Num).Because("node_of_fleet")
@@ -44,7 +42,7 @@ func (in *RemoveNode) apply(s *State) (*Removed, error) {
 			s.describeJobsOn(in.Node), n.Name).Because("node_busy")
 	}
 	s.removeNodeWhenEmpty(n, in.By.User, in.Now, in.Gone)
-	_, there := s.view.Node(in.Node)
+	_, there := s.rec.Node(in.Node)
 	return &Removed{Gone: !there}, nil
 }
 
@@ -79,7 +77,7 @@ func (s *State) removeNodeWhenEmpty(n *core.Node, by core.UserName, now, gone bo
 	if now {
 		next.Flags = next.Flags&^core.NodeDrain | core.NodeDown
 	}
-	next.Reason, next.ReasonBy, next.ReasonAt = "it is being removed", by, s.view.now
+	next.Reason, next.ReasonBy, next.ReasonAt = "it is being removed", by, s.rec.Now()
 	edit.commit(by)
 	switch message := fmt.Sprintf("node %s is removed", n.Name); {
 	case !now:
@@ -92,14 +90,12 @@ func (s *State) removeNodeWhenEmpty(n *core.Node, by core.UserName, now, gone bo
 
 // deleteNode deletes a node that holds nothing any more, or that cannot be reached; why is set for the latter.
 func (s *State) deleteNode(name core.NodeName, why string) {
-	n, ok := s.view.Node(name)
+	n, ok := s.rec.Node(name)
 	if !ok {
 		return
 	}
 	s.loseJobsOn(name, fmt.Sprintf("node %s was removed", name))
-	ownMap(&s.owned.nodeIDs, &s.view.nodeIDs)
-	delete(s.view.nodeIDs, name)
-	s.view.nodes.Delete(n.ID)
+	s.rec.DeleteNode(n)
 	delete(s.idleActions, name)
 	s.ledger.DropNode(name)
 	s.reservations.wakeValid = false
@@ -107,13 +103,10 @@ func (s *State) deleteNode(name core.NodeName, why string) {
 	for _, p := range s.partitions {
 		clear(p.admitCache)
 	}
-	s.changes.Nodes = slices.DeleteFunc(s.changes.Nodes, func(o *core.Node) bool { return o.Name == name })
-	s.plannerChanges.Nodes = slices.DeleteFunc(s.plannerChanges.Nodes, func(o *core.Node) bool { return o.Name == name })
-	s.changes.GoneNodes = append(s.changes.GoneNodes, name)
-	s.plannerChanges.Merge(sched.Changes{GoneNodes: []core.NodeName{name}})
+	s.rec.TellPlannerNodeGone(name)
 	data := []byte(`{"gone":true`)
 	if why != "" {
 		data = appendJSON(append(data, `,"reason":`...), why)
 	}
-	s.event(core.NodeChanged, core.Event{Node: name, Data: append(data, '}')})
+	s.rec.Event(core.NodeChanged, core.Event{Node: name, Data: append(data, '}')})
 }

@@ -62,12 +62,12 @@ func (s *State) updateIdleTimes() {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.nodeTimers.occupancyChanged)) {
-		n, ok := s.view.Node(name)
+		n, ok := s.rec.Node(name)
 		switch {
 		case !ok:
 		case s.nodeIsIdle(n):
 			edit := s.editNode(n)
-			edit.node.LastBusy = s.view.now
+			edit.node.LastBusy = s.rec.Now()
 			edit.commitSilently()
 		default:
 			s.setNodeTimer(n)
@@ -86,7 +86,7 @@ func (s *State) isKeptAwake(name core.NodeName) bool {
 		}
 		for _, part := range s.cfg.Power.ExceptParts {
 			if p := s.partitions[part]; p != nil {
-				for _, n := range s.view.nodes.All() {
+				for n := range s.rec.Nodes() {
 					if p.nodes == nil || p.nodes[n.Name] {
 						c.keptAwake[n.Name] = true
 					}
@@ -102,7 +102,7 @@ func (s *State) resetNodeTimers() {
 	c := &s.nodeTimers
 	c.keptAwake = nil
 	clear(c.occupancyChanged)
-	for _, n := range s.view.nodes.All() {
+	for n := range s.rec.Nodes() {
 		s.setNodeTimer(n)
 	}
 }
@@ -121,18 +121,18 @@ func (s *State) nextNodeTimer() core.Time {
 
 // runNodeTimers does with nodes what time brings.
 func (s *State) runNodeTimers() {
-	if at := s.nextNodeTimer(); at == 0 || at > s.view.now {
+	if at := s.nextNodeTimer(); at == 0 || at > s.rec.Now() {
 		return
 	}
 	var due []core.NodeName
 	for name, at := range s.nodeTimers.at {
-		if at <= s.view.now {
+		if at <= s.rec.Now() {
 			due = append(due, name)
 		}
 	}
 	slices.Sort(due)
 	for _, name := range due {
-		n, ok := s.view.Node(name)
+		n, ok := s.rec.Node(name)
 		if !ok {
 			delete(s.nodeTimers.at, name)
 			s.nodeTimers.stale = true
@@ -146,7 +146,7 @@ func (s *State) runNodeTimers() {
 
 // timerExpired changes a node whose time has come.
 func (e *nodeEdit) timerExpired() {
-	up := func(at core.Time) bool { return at != 0 && at <= e.s.view.now }
+	up := func(at core.Time) bool { return at != 0 && at <= e.s.rec.Now() }
 	switch {
 	case up(e.node.ResumeAt):
 		e.resume()
@@ -168,7 +168,7 @@ func (e *nodeEdit) timerExpired() {
 // markLate takes a node out of service for which was waited in vain.
 func (e *nodeEdit) markLate(why string) {
 	e.node.Flags |= core.NodeDown
-	e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = why, systemUser, e.s.view.now
+	e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = why, systemUser, e.s.rec.Now()
 }
 
 // clearLate takes back that a node was late, now that it is there, or has restarted after all.
@@ -186,5 +186,5 @@ func (s *State) deadlineIn(d core.Seconds) core.Time {
 	if d == 0 {
 		return 0
 	}
-	return s.view.now.Add(d.Duration())
+	return s.rec.Now().Add(d.Duration())
 }

@@ -26,7 +26,7 @@ func (e *nodeEdit) applyVerb(in *UpdateNode) error {
 			return core.Errorf(core.Invalid, "reason: required to take a node out of service").Because("reason_required")
 		}
 		if e.node.ReasonBy == systemUser && !in.System { // from here on it is not ours to take back
-			e.node.ReasonBy, e.node.ReasonAt = in.By.User, e.s.view.now
+			e.node.ReasonBy, e.node.ReasonAt = in.By.User, e.s.rec.Now()
 		}
 		switch in.State {
 		case "drain":
@@ -133,7 +133,7 @@ func (e *nodeEdit) requestReboot(in *UpdateNode) error {
 		r.ASAP = true
 		e.node.Flags |= core.NodeDrain
 		if e.node.Reason == "" {
-			e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = "Reboot ASAP", in.By.User, e.s.view.now // as Slurm words it
+			e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = "Reboot ASAP", in.By.User, e.s.rec.Now() // as Slurm words it
 		}
 	}
 	e.node.Restart = r
@@ -166,7 +166,7 @@ func (e *nodeEdit) restarted() {
 		e.clearFaults()
 	case "down":
 		e.node.Flags |= core.NodeDown
-		e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = reason, by, e.s.view.now
+		e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = reason, by, e.s.rec.Now()
 		if reason == "" {
 			e.node.Reason, e.node.ReasonBy = "down after its restart, as was asked", systemUser
 		}
@@ -188,7 +188,7 @@ func (s *State) runIdleActions() {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.idleActions)) {
-		n, ok := s.view.Node(name)
+		n, ok := s.rec.Node(name)
 		if !ok {
 			delete(s.idleActions, name)
 			continue
@@ -225,7 +225,7 @@ type NodeHealth struct {
 func (*NodeHealth) input() {}
 
 func (in *NodeHealth) apply(s *State) (None, error) {
-	n, ok := s.view.Node(in.Node)
+	n, ok := s.rec.Node(in.Node)
 	if !ok {
 		return none, nil
 	}
@@ -256,7 +256,7 @@ func (s *State) drainForFaults(n, next *core.Node, back bool) {
 	switch {
 	case is != "" && (ours || !n.Flags.Any(core.NodeDrain|core.NodeDown)):
 		next.Flags |= core.NodeDrain
-		next.Reason, next.ReasonBy, next.ReasonAt = is, systemUser, s.view.now
+		next.Reason, next.ReasonBy, next.ReasonAt = is, systemUser, s.rec.Now()
 	case is == "" && ours && back:
 		next.Flags &^= core.NodeDrain
 		next.Reason, next.ReasonBy, next.ReasonAt = "", "", 0

@@ -5,13 +5,6 @@ import (
 	"bireme.dev/bireme/internal/engine/state/people"
 )
 
-// journal records what parts of the state change. It implements the Journal of sub-packages.
-type journal struct{ s *State }
-
-func (l journal) Now() core.Time                          { return l.s.view.now }
-func (l journal) Changes() *core.Changes                  { return l.s.changes }
-func (l journal) Event(kind core.EventKind, e core.Event) { l.s.event(kind, e) }
-
 func (in *EnsureUser) apply(s *State) (*core.User, error) {
 	u, created, err := s.people.EnsureUser(in.UID, in.UnixName, s.cfg.DefaultProject, s.cfg.EnforceAccounts)
 	if created {
@@ -23,7 +16,7 @@ func (in *EnsureUser) apply(s *State) (*core.User, error) {
 func (in *PutUser) apply(s *State) (None, error) {
 	join, err := s.people.PutUser(in.By, in.User, in.New, s.cfg.DefaultProject)
 	if join {
-		u, _ := s.view.User(in.User.Name)
+		u, _ := s.rec.User(in.User.Name)
 		s.putProjectRecord(s.people.WithMember(u.Default, u.Name, core.RoleUser))
 	}
 	return none, err

@@ -13,13 +13,13 @@ func (in *ApplyPolicy) apply(s *State) (*core.PolicyDiff, error) {
 		return nil, err
 	}
 	now := s.currentPolicy()
-	b := now.Propose(&in.Policy, in.Prune, s.cfg.DefaultProject, s.view.now)
+	b := now.Propose(&in.Policy, in.Prune, s.cfg.DefaultProject, s.rec.Now())
 	s.checkProposedPolicy(b, in)
 	if err := b.Err(); err != nil {
 		return nil, err
 	}
 	d := &core.PolicyDiff{Changes: b.Differences(now)}
-	d.Exceeded = b.NewExcesses(now, s.view.Jobs())
+	d.Exceeded = b.NewExcesses(now, s.rec.Jobs())
 	if in.Dry {
 		return d, nil
 	}
@@ -43,7 +43,7 @@ func (s *State) checkProposedPolicy(b *policyset.Set, in *ApplyPolicy) {
 	for _, p := range named.Sorted(b.Projects) {
 		b.CheckProject(p)
 	}
-	for _, q := range named.Sorted(s.view.qos) {
+	for _, q := range named.Sorted(s.rec.QOSByName()) {
 		if _, stays := b.QOS[q.Name]; stays {
 			continue
 		}
@@ -51,7 +51,7 @@ func (s *State) checkProposedPolicy(b *policyset.Set, in *ApplyPolicy) {
 			b.AddFault("qos."+string(q.Name), "qos_in_use", "QOS %s cannot be removed: %s names it", q.Name, who)
 		}
 	}
-	for _, p := range s.view.Projects() {
+	for _, p := range s.rec.Projects() {
 		if _, stays := b.Projects[p.Name]; stays {
 			continue
 		}
@@ -63,23 +63,23 @@ func (s *State) checkProposedPolicy(b *policyset.Set, in *ApplyPolicy) {
 
 // replacePolicy makes a checked policy the one that holds. Entries that stay as they are are not written.
 func (s *State) replacePolicy(b *policyset.Set) {
-	for _, p := range s.view.Projects() {
+	for _, p := range s.rec.Projects() {
 		if _, stays := b.Projects[p.Name]; !stays {
 			s.deleteProject(p.Name)
 		}
 	}
-	for _, q := range named.Sorted(s.view.qos) {
+	for _, q := range named.Sorted(s.rec.QOSByName()) {
 		if _, stays := b.QOS[q.Name]; !stays {
 			s.deleteQOS(q.Name)
 		}
 	}
 	for _, q := range named.Sorted(b.QOS) {
-		if old, ok := s.view.qos[q.Name]; !ok || len(policyset.FieldChanges(old, q)) > 0 {
+		if old, ok := s.rec.QOSByName()[q.Name]; !ok || len(policyset.FieldChanges(old, q)) > 0 {
 			s.putQOSRecord(q)
 		}
 	}
 	for _, p := range named.Sorted(b.Projects) {
-		if old, ok := s.view.Project(p.Name); !ok || len(policyset.FieldChanges(old, p)) > 0 {
+		if old, ok := s.rec.Project(p.Name); !ok || len(policyset.FieldChanges(old, p)) > 0 {
 			s.putProjectRecord(p)
 		}
 	}

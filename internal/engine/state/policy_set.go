@@ -13,7 +13,7 @@ import (
 
 // currentPolicy is the policy as it is. Its maps may be replaced but not changed.
 func (s *State) currentPolicy() *policyset.Set {
-	return &policyset.Set{QOS: s.view.qos, Projects: s.people.ProjectsByName(), Users: s.people.UsersByName()}
+	return &policyset.Set{QOS: s.rec.QOSByName(), Projects: s.people.ProjectsByName(), Users: s.people.UsersByName()}
 }
 
 func (in *PutQOS) apply(s *State) (None, error) {
@@ -21,7 +21,7 @@ func (in *PutQOS) apply(s *State) (None, error) {
 		return none, err
 	}
 	q := *in.QOS
-	old, ok := s.view.qos[q.Name]
+	old, ok := s.rec.QOSByName()[q.Name]
 	if ok && in.New {
 		return none, core.Errorf(core.Conflict, "QOS %s already exists", q.Name).Because("qos_exists")
 	}
@@ -31,7 +31,7 @@ func (in *PutQOS) apply(s *State) (None, error) {
 	if b.CheckQOS(&q); b.Err() != nil {
 		return none, b.Err()
 	}
-	q.Created = s.view.now
+	q.Created = s.rec.Now()
 	if ok {
 		q.Created = old.Created
 	}
@@ -40,19 +40,14 @@ func (in *PutQOS) apply(s *State) (None, error) {
 }
 
 func (s *State) putQOSRecord(q *core.QOS) {
-	ownMap(&s.owned.qos, &s.view.qos)
-	old := s.view.qos[q.Name]
-	s.view.qos[q.Name] = q
-	s.qosChanged(old, q)
-	s.changes.QOS = append(slices.DeleteFunc(s.changes.QOS, func(o *core.QOS) bool { return o.Name == q.Name }), q)
-	s.event(core.QOSChanged, core.Event{Data: append(appendJSON([]byte(`{"qos":`), string(q.Name)), '}')})
+	s.qosChanged(s.rec.PutQOS(q), q)
 }
 
 func (in *DropQOS) apply(s *State) (None, error) {
 	if err := people.AdminOnly(in.By, "may remove a QOS"); err != nil {
 		return none, err
 	}
-	if _, ok := s.view.qos[in.Name]; !ok {
+	if _, ok := s.rec.QOSByName()[in.Name]; !ok {
 		return none, core.Errorf(core.NotFound, "there is no QOS %q", in.Name).Because("invalid_qos")
 	}
 	if who := s.findQOSReference(s.currentPolicy(), in.Name); who != "" {
@@ -63,13 +58,7 @@ func (in *DropQOS) apply(s *State) (None, error) {
 }
 
 func (s *State) deleteQOS(name core.QOSName) {
-	ownMap(&s.owned.qos, &s.view.qos)
-	old := s.view.qos[name]
-	delete(s.view.qos, name)
-	s.qosChanged(old, nil)
-	s.changes.QOS = slices.DeleteFunc(s.changes.QOS, func(o *core.QOS) bool { return o.Name == name })
-	s.changes.GoneQOS = append(s.changes.GoneQOS, name)
-	s.event(core.QOSChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"qos":`), string(name)), '}')})
+	s.qosChanged(s.rec.DeleteQOS(name), nil)
 }
 
 // findQOSReference finds something that needs a QOS to be there.
@@ -95,7 +84,7 @@ func (s *State) findQOSReference(b *policyset.Set, name core.QOSName) string {
 			return "partition " + string(p.Name)
 		}
 	}
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		if j.Spec.QOS == name {
 			return fmt.Sprintf("job %d", j.ID)
 		}
@@ -107,7 +96,7 @@ func (in *DropProject) apply(s *State) (None, error) {
 	if err := people.AdminOnly(in.By, "may remove a project"); err != nil {
 		return none, err
 	}
-	if _, ok := s.view.Project(in.Name); !ok {
+	if _, ok := s.rec.Project(in.Name); !ok {
 		return none, core.Errorf(core.NotFound, "there is no project %q", in.Name).Because("invalid_project")
 	}
 	if why := s.findProjectReference(s.currentPolicy(), in.Name); why != "" {
@@ -132,18 +121,18 @@ func (s *State) findProjectReference(b *policyset.Set, name core.ProjectName) st
 			return fmt.Sprintf("it is the default of %s", u.Name)
 		}
 	}
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		if j.Spec.Project == name {
 			return fmt.Sprintf("job %d belongs to it", j.ID)
 		}
 	}
-	for _, f := range s.view.Fleets() {
+	for _, f := range s.rec.Fleets() {
 		if f.Project == name {
 			return fmt.Sprintf("fleet %s belongs to it", f.Name)
 		}
 	}
-	for key := range s.view.runs {
-		if key.project == name {
+	for _, r := range s.rec.Runs() {
+		if r.Project == name {
 			return "a run belongs to it"
 		}
 	}

@@ -150,13 +150,13 @@ func TestManagersKeepLimits(t *testing.T) {
 			{User: "ann", Role: core.RoleManager},
 		},
 	}})
-	p, _ := w.st.view.Project("p")
+	p, _ := w.st.rec.Project("p")
 	if p.Shares != 3 || p.Assoc.Priority != 7 || p.Member("ann").Assoc.Priority != 7 ||
 		p.Member("bob").Assoc.Priority != 0 {
 		t.Fatalf("a manager made it %s", asJSON(t, p))
 	}
 	w.must(&PutMember{By: root, Project: "p", User: "bob", Role: core.RoleUser, Shares: ptr(int32(5)), Assoc: &capped})
-	p, _ = w.st.view.Project("p")
+	p, _ = w.st.rec.Project("p")
 	if m := p.Member("bob"); m.Shares != 5 || *m.Assoc.Limits.MaxJobs != 2 {
 		t.Fatalf("an administrator made it %s", asJSON(t, p))
 	}

@@ -51,41 +51,41 @@ func (s *State) refreshPreemption() {
 	if s.cfg.Preemption.Type == core.PreemptNobody {
 		return
 	}
-	qos := named.Sorted(s.view.qos)
+	qos := named.Sorted(s.rec.QOSByName())
 	if s.preemption.table != nil && slices.Equal(qos, s.preemption.qos) {
 		return
 	}
 	s.preemption.qos, s.preemption.table = qos, preempt.NewRules(s.cfg.Preemption, s.cfg.Partitions, qos)
-	s.plannerChanges.Merge(sched.Changes{Preemption: s.preemption.table})
+	s.rec.TellPlanner(sched.Changes{Preemption: s.preemption.table})
 }
 
 // apply pushes a job aside: it ends as PREEMPTED, or goes back to the queue.
 func (in *Preempt) apply(s *State) (None, error) {
-	v, err := s.liveJob(in.Job)
+	v, err := s.rec.LiveJob(in.Job)
 	if err != nil {
 		return none, err
 	}
 	if v.Spec.More().Het != nil && isOver(v) {
 		return none, nil // it went with another component
 	}
-	j, err := s.liveJob(in.For)
+	j, err := s.rec.LiveJob(in.For)
 	if err != nil {
 		return none, err
 	}
-	if j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.view.now {
+	if j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.rec.Now() {
 		return none, core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
 	}
-	how, ok := s.preemption.table.MayPreempt(j, in.Partition, v, s.view.now)
+	how, ok := s.preemption.table.MayPreempt(j, in.Partition, v, s.rec.Now())
 	if !ok || how.How == core.PreemptSuspend {
 		return none, core.Errorf(core.Conflict, "job %d may not preempt job %d", j.ID, v.ID)
 	}
 	edit := s.editJob(v)
 	next := edit.job
 	next.Pushed = s.preemptionRecord(v, j.ID, how.How)
-	gone := s.view.now.Add(how.Grace.Duration())
+	gone := s.rec.Now().Add(how.Grace.Duration())
 	next.Pushed.Until = gone
-	next.Stop = &core.Stop{At: s.view.now, As: core.Preempted, Grace: how.Grace}
-	edit.event(core.JobPreempted, core.Event{Data: s.eventData(preemptData, next)})
+	next.Stop = &core.Stop{At: s.rec.Now(), As: core.Preempted, Grace: how.Grace}
+	edit.event(core.JobPreempted, core.Event{Data: s.rec.EventData(preemptData, next)})
 	why := fmt.Sprintf("preempted for job %d", j.ID)
 	if how.How == core.PreemptRequeue {
 		edit.markRequeue("", false, why)
@@ -93,7 +93,7 @@ func (in *Preempt) apply(s *State) (None, error) {
 		edit.end(core.Preempted, "", why)
 	}
 	edit.commit()
-	first, room := s.editJob(j), core.Room{Seq: s.view.seq}
+	first, room := s.editJob(j), core.Room{Seq: s.rec.Seq()}
 	if j.Room != nil {
 		room = *j.Room
 	}
@@ -111,7 +111,7 @@ func (in *Preempt) apply(s *State) (None, error) {
 
 // preemptionRecord counts once more that a job was preempted.
 func (s *State) preemptionRecord(v *core.Job, by core.JobID, how core.PreemptMode) *core.Pushed {
-	p := core.Pushed{For: by, At: s.view.now, Mode: how, Times: 1}
+	p := core.Pushed{For: by, At: s.rec.Now(), Mode: how, Times: 1}
 	if v.Pushed != nil {
 		p.Times += v.Pushed.Times
 	}
@@ -134,11 +134,11 @@ func preemptData(j *core.Job) json.RawMessage {
 func (s *State) lendersFor(j *core.Job, in *Start, id core.JobID) ([]*core.Job, error) {
 	var out []*core.Job
 	for _, x := range in.Aside {
-		v, err := s.liveJob(x.Job)
+		v, err := s.rec.LiveJob(x.Job)
 		if err != nil {
 			return nil, err
 		}
-		how, ok := s.preemption.table.MayPreempt(j, in.Alloc.Partition, v, s.view.now)
+		how, ok := s.preemption.table.MayPreempt(j, in.Alloc.Partition, v, s.rec.Now())
 		if !ok || how.How != core.PreemptSuspend {
 			return nil, core.Errorf(core.Conflict, "job %d may not be suspended for job %d", v.ID, j.ID)
 		}
@@ -149,14 +149,14 @@ func (s *State) lendersFor(j *core.Job, in *Start, id core.JobID) ([]*core.Job, 
 			p.Lent = slices.Clone(p.Lent)
 		} else {
 			next.Pushed = s.preemptionRecord(v, id, core.PreemptSuspend)
-			next.State, next.Paused = core.Suspended, s.view.now
+			next.State, next.Paused = core.Suspended, s.rec.Now()
 		}
 		for _, l := range x.Lent {
 			if !canLend(v, &l) {
 				return nil, core.Errorf(core.Conflict, "job %d has no such CPUs of %s to lend", v.ID, l.Node)
 			}
 			if l.To, l.Until = id, 0; timeLimitOf(j.Spec) > 0 {
-				l.Until = s.view.now + timeLimitOf(j.Spec)
+				l.Until = s.rec.Now() + timeLimitOf(j.Spec)
 			}
 			next.Pushed.Lent = append(next.Pushed.Lent, l)
 		}
@@ -185,13 +185,13 @@ func canLend(v *core.Job, l *core.Lent) bool {
 // placementFreeWith is free with some jobs lending what they are about to.
 func (s *State) placementFreeWith(j *core.Job, al *core.Alloc, lenders []*core.Job) bool {
 	for _, next := range lenders {
-		v, _ := s.view.jobs.Get(int64(next.ID))
+		v, _ := s.rec.Job(next.ID)
 		s.release(v)
 		s.allocate(next)
 	}
 	ok := s.placementFree(j, al)
 	for _, next := range lenders {
-		v, _ := s.view.jobs.Get(int64(next.ID))
+		v, _ := s.rec.Job(next.ID)
 		s.release(next)
 		s.allocate(v)
 	}
@@ -220,10 +220,10 @@ func (s *State) release(j *core.Job) {
 // suspendLenders carries a Start's suspensions out.
 func (s *State) suspendLenders(lenders []*core.Job) {
 	for _, next := range lenders {
-		old, _ := s.view.jobs.Get(int64(next.ID))
+		old, _ := s.rec.Job(next.ID)
 		edit := s.editRecord(next)
 		if old.State != next.State {
-			edit.commitWith(core.JobPreempted, core.Event{Data: s.eventData(preemptData, next)})
+			edit.commitWith(core.JobPreempted, core.Event{Data: s.rec.EventData(preemptData, next)})
 		} else {
 			edit.commitSilently() // it lends more
 		}
@@ -263,7 +263,7 @@ func (s *State) returnLentCPUs(j *core.Job) {
 	}
 	slices.Sort(lenders)
 	for _, id := range lenders {
-		v, _ := s.view.jobs.Get(int64(id))
+		v, _ := s.rec.Job(id)
 		left := slices.DeleteFunc(slices.Clone(v.Pushed.Lent), func(l core.Lent) bool {
 			return l.To == j.ID && !(j.Live() && j.Alloc != nil && holdsNode(j, l.Node))
 		})
@@ -278,7 +278,7 @@ func (s *State) returnLentCPUs(j *core.Job) {
 		if goesOn {
 			p.Lent = nil
 			next.State = core.Running
-			next.PausedFor += s.view.now.Sub(v.Paused)
+			next.PausedFor += s.rec.Now().Sub(v.Paused)
 			next.Paused = 0
 		}
 		if goesOn {
@@ -300,9 +300,9 @@ func (s *State) checkpoint(in *UpdateJob, next *core.Job) error {
 			next.State.Phrase()).Because("job_state")
 	}
 	if at == 0 {
-		at = s.view.now
+		at = s.rec.Now()
 	}
-	if at < next.Start || at > s.view.now {
+	if at < next.Start || at > s.rec.Now() {
 		return core.Errorf(core.Invalid, "checkpoint: the time must be between the start of the job and now").Because(
 			"checkpoint")
 	}

@@ -4,12 +4,10 @@ import (
 	"cmp"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
 )
-
-// basePriority is every job's priority before nice, where policy has nothing to say.
-const basePriority = 10_000
 
 // priorityCalc works priorities out.
 //
@@ -18,16 +16,16 @@ const basePriority = 10_000
 // that no command waits for it. What it changes stays in memory: it is made again after a restart.
 type priorityCalc struct {
 	cfg     *Priority
-	due     core.Time // of the next calculation, or of its next slice
-	began   core.Time // of the one that goes on
-	nextJob int64     // the job it goes on with; 0: none goes on
+	due     core.Time  // of the next calculation, or of its next slice
+	began   core.Time  // of the one that goes on
+	nextJob core.JobID // the job it goes on with; 0: none goes on
 }
 
 // jobsPerSlice is how many jobs one Tick looks at.
 const jobsPerSlice = 2000
 
 func newPriorityCalc(cfg *Priority, s *State) *priorityCalc {
-	r := &priorityCalc{cfg: cfg, due: max(1, s.view.now)}
+	r := &priorityCalc{cfg: cfg, due: max(1, s.rec.Now())}
 	r.refreshInputs(s)
 	return r
 }
@@ -35,73 +33,73 @@ func newPriorityCalc(cfg *Priority, s *State) *priorityCalc {
 // recalcPrioritiesSoon has all priorities worked out anew at the next Tick.
 func (s *State) recalcPrioritiesSoon() {
 	if r := s.priorities; r != nil {
-		r.due, r.nextJob = s.view.now, 0
+		r.due, r.nextJob = s.rec.Now(), 0
 	}
 }
 
 // refreshInputs looks at the cluster and at who spent what: the part of priorities that jobs share.
 func (r *priorityCalc) refreshInputs(s *State) {
-	k := &priorityInputs{cfg: r.cfg, accrual: s.limits.rules.Accrual(), totals: map[core.PartitionName]policy.TRES{}}
+	k := &live.Ranking{Config: r.cfg, Accrual: s.limits.rules.Accrual(), Totals: map[core.PartitionName]policy.TRES{}}
 	for _, p := range s.cfg.Partitions {
-		k.cluster.MaxPart = max(k.cluster.MaxPart, partitionPriority(&p))
+		k.Cluster.MaxPart = max(k.Cluster.MaxPart, live.PartitionPriority(&p))
 	}
-	for _, q := range s.view.qos {
-		k.cluster.MaxQOS = max(k.cluster.MaxQOS, q.Priority)
+	for _, q := range s.rec.QOSByName() {
+		k.Cluster.MaxQOS = max(k.Cluster.MaxQOS, q.Priority)
 	}
 	for _, p := range s.people.ProjectsByName() {
-		k.cluster.MaxAssoc = max(k.cluster.MaxAssoc, p.Assoc.Priority)
+		k.Cluster.MaxAssoc = max(k.Cluster.MaxAssoc, p.Assoc.Priority)
 		for i := range p.Members {
-			k.cluster.MaxAssoc = max(k.cluster.MaxAssoc, p.Members[i].Assoc.Priority)
+			k.Cluster.MaxAssoc = max(k.Cluster.MaxAssoc, p.Members[i].Assoc.Priority)
 		}
 	}
-	for _, n := range s.view.nodes.All() {
+	for n := range s.rec.Nodes() {
 		if n.Roles&core.Compute == 0 || n.Flags.Any(core.NodeUnknown|core.NodeDown|core.NodeFuture) {
 			continue
 		}
-		k.cluster.Nodes++
-		k.cluster.CPUs += int64(n.Hardware.CPUs)
+		k.Cluster.Nodes++
+		k.Cluster.CPUs += int64(n.Hardware.CPUs)
 		if len(r.cfg.Weights.TRES) == 0 {
 			continue
 		}
 		has := nodeTRES(n)
 		for _, p := range s.cfg.Partitions {
 			if part := s.partitions[p.Name]; part.nodes == nil || part.nodes[n.Name] {
-				k.totals[p.Name] = k.totals[p.Name].Plus(has, 1)
+				k.Totals[p.Name] = k.Totals[p.Name].Plus(has, 1)
 			}
 		}
 	}
 	if len(r.cfg.Weights.TRES) > 0 { // licenses are the whole cluster's, whatever the partition
 		for _, p := range s.cfg.Partitions {
-			k.totals[p.Name] = k.totals[p.Name].Plus(s.licenseTRES(), 1)
+			k.Totals[p.Name] = k.Totals[p.Name].Plus(s.licenseTRES(), 1)
 		}
 	}
 	if r.cfg.Weights.FairShare > 0 || s.limits.rules.Shares() {
-		k.tree = s.view.fairShareTree(s.view.now)
-		k.tree.FairShare(r.cfg.Flags, r.cfg.Damp)
+		k.Tree = s.rec.FairShareTree(s.rec.Now())
+		k.Tree.FairShare(r.cfg.Flags, r.cfg.Damp)
 	}
-	s.view.priorityInputs = k
+	s.rec.SetRanking(k)
 	if s.limits.rules.Shares() {
-		s.plannerChanges.Merge(sched.Changes{Policy: s.plannerPolicy()})
+		s.rec.TellPlanner(sched.Changes{Policy: s.plannerPolicy()})
 	}
 }
 
 // recalcPriorities works priorities out anew: all that waits, a slice at a time.
 func (s *State) recalcPriorities() {
 	r := s.priorities
-	if r == nil || s.view.now < r.due {
+	if r == nil || s.rec.Now() < r.due {
 		return
 	}
 	if r.nextJob == 0 {
 		s.updateAccrual()
 		r.refreshInputs(s)
-		r.began, r.nextJob = s.view.now, 1
+		r.began, r.nextJob = s.rec.Now(), 1
 	}
 	left, from := jobsPerSlice, r.nextJob
 	r.nextJob = 0
 	var changed []*core.Job
-	for id, j := range s.view.jobs.From(from) {
+	for j := range s.rec.JobsFrom(from) {
 		if left--; left < 0 {
-			r.nextJob = id
+			r.nextJob = j.ID
 			break
 		}
 		if j.Priority == 0 || j.Flags.Has(core.FixedPriority) || j.State != core.Pending &&
@@ -115,19 +113,10 @@ func (s *State) recalcPriorities() {
 		}
 	}
 	for _, j := range changed {
-		s.putJobUnstored(j)
+		s.rec.PutJobUnstored(j)
 	}
 	if r.nextJob == 0 {
 		r.due = r.began + core.Time(cmp.Or(r.cfg.Period, 300))*1e6
-	}
-}
-
-// putJobUnstored replaces a record by one that differs in what need not be stored.
-func (s *State) putJobUnstored(j *core.Job) {
-	s.view.jobs.Set(int64(j.ID), j)
-	s.plannerChanges.Jobs = append(s.plannerChanges.Jobs, j)
-	if i, ok := s.dirtyJobs[j.ID]; ok {
-		s.changes.Jobs[i] = j
 	}
 }
 
@@ -136,7 +125,5 @@ func (s *State) priorityOf(j *core.Job, spec *core.Spec) uint32 {
 	if p := spec.More().Priority; p != nil {
 		return *p
 	}
-	return s.view.priority(j, spec)
+	return s.rec.Priority(j, spec)
 }
-
-func partitionPriority(p *core.Partition) uint32 { return uint32(max(1, p.PriorityFactor)) }

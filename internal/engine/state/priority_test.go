@@ -38,7 +38,7 @@ func (w *world) submitAs(user core.UserName, b *coretest.JobBuilder) core.JobID 
 
 func (w *world) priority(id core.JobID) uint32 {
 	w.t.Helper()
-	j, ok := w.st.view.Job(id)
+	j, ok := w.st.rec.Job(id)
 	if !ok {
 		w.t.Fatalf("there is no job %d", id)
 	}
@@ -47,7 +47,7 @@ func (w *world) priority(id core.JobID) uint32 {
 
 func (w *world) end(id core.JobID) {
 	w.t.Helper()
-	j, _ := w.st.view.Job(id)
+	j, _ := w.st.rec.Job(id)
 	w.must(&Exited{Node: "n1", Job: id, Attempt: j.Attempt, Step: "batch", JobDone: true})
 }
 
@@ -166,7 +166,7 @@ func TestUsageIsConserved(t *testing.T) {
 		go100()
 		w.must(&Requeue{By: root, Job: y})
 		go100()
-		j, _ := w.st.view.Job(y)
+		j, _ := w.st.rec.Job(y)
 		w.must(&NodeDone{Node: "n1", Job: y, Attempt: j.Attempt})
 		w.pass()
 		go100()
@@ -174,8 +174,8 @@ func TestUsageIsConserved(t *testing.T) {
 		go100()
 		// x: 3 a second for 100 s; y: 5 a second for 300 s of its first attempt and 100 s of its second.
 		var got float64
-		for _, m := range w.st.view.usage.List() {
-			if got += w.st.view.usage.Decay.Read(m, w.now).All.Raw; m.All.RawRate != 0 {
+		for _, m := range w.st.rec.Usage().List() {
+			if got += w.st.rec.Usage().Decay.Read(m, w.now).All.Raw; m.All.RawRate != 0 {
 				t.Errorf("a rate of %d is left", m.All.RawRate)
 			}
 		}
@@ -241,7 +241,7 @@ func TestSharesAreForAdministrators(t *testing.T) {
 	w.st.putProjectRecord(&core.Project{Name: "p", Parent: "q", Members: members})
 	w.advance(w.now.Add(time.Hour))
 	w.settle()
-	if f, ok := w.st.view.priorityInputs.tree.Factor("p", "alice"); !ok || f <= 0 {
+	if f, ok := w.st.rec.Ranking().Tree.Factor("p", "alice"); !ok || f <= 0 {
 		t.Errorf("alice has %v, %v", f, ok)
 	}
 }

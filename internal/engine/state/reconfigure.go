@@ -32,7 +32,7 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 		return out, nil
 	}
 	s.currentLimits()
-	s.usage.ReadAll(s.view.now) // what was used by now decayed as it did
+	s.usage.ReadAll(s.rec.Now()) // what was used by now decayed as it did
 	for _, n := range in.Nodes {
 		_, _ = (&PutNode{Node: n}).apply(s) // it refuses nothing
 	}
@@ -41,26 +41,24 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 	}
 	s.cfg = cfg
 	s.deriveFromConfig()
-	s.view.usage.Decay = &policy.Setting{HalfLife: cfg.Charges.HalfLife, Reset: cfg.Charges.Reset}
+	s.rec.Usage().Decay = &policy.Setting{HalfLife: cfg.Charges.HalfLife, Reset: cfg.Charges.Reset}
 	s.rederive()
 	s.recomputeRates()
 	s.resetPriorities()
 	s.currentLimits()
 	s.refreshPreemption()
 	s.resendAll()
-	s.event(core.ConfigChanged, core.Event{By: in.By.User})
+	s.rec.Event(core.ConfigChanged, core.Event{By: in.By.User})
 	return out, nil
 }
 
 // deriveFromConfig derives what the config alone says; the ledger is empty then.
 func (s *State) deriveFromConfig() {
-	v := &s.view
-	v.partitions, v.defaultProject, v.runWeight = s.cfg.Partitions, s.cfg.DefaultProject, s.cfg.RunWeight
-	v.licenseTotals = map[string]int64{}
+	s.rec.ConfigChanged()
+	s.licenseTotals = map[string]int64{}
 	for _, l := range s.cfg.Licenses {
-		v.licenseTotals[l.Name] = l.Total
+		s.licenseTotals[l.Name] = l.Total
 	}
-	s.licenseTotals = v.licenseTotals
 	s.ledger = ledger.New()
 	s.ledger.SetRules(ledger.RulesOf(s.cfg.AllocUnit(), s.cfg.Partitions, s.hostlists.expand))
 	s.ledger.SetTopology(s.cfg.Topology)
@@ -76,13 +74,13 @@ func (s *State) deriveFromConfig() {
 
 // rederive derives anew what goes by the config and by what is there: the ledger, and when time ends interactive jobs.
 func (s *State) rederive() {
-	for _, n := range s.view.nodes.All() {
+	for n := range s.rec.Nodes() {
 		s.ledger.SetNode(n)
 	}
 	s.resetNodeTimers()
 	clear(s.jobDeadlines)
 	s.jobDeadlinesStale, s.reservations.wakeValid = true, false
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		s.setJobDeadline(j)
 		if j.Alloc != nil {
 			s.allocate(j)
@@ -100,9 +98,10 @@ func (s *State) resetPriorities() {
 	if s.priorities == nil {
 		return
 	}
-	s.priorities, s.view.priorityInputs = nil, nil
+	s.priorities = nil
+	s.rec.SetRanking(nil)
 	var changed []*core.Job
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		if j.State == core.Pending && j.Priority != 0 && !j.Flags.Has(core.FixedPriority) {
 			if p := s.priorityOf(j, j.Spec); p != j.Priority {
 				next := cloneJob(j)
@@ -124,26 +123,22 @@ func (s *State) resendAll() {
 	c.NewConfig = &cfg
 	c.Jobs, c.Nodes, c.Reservations, c.Meters = slices.Clip(c.Jobs), slices.Clip(c.Nodes), slices.Clip(c.Reservations),
 		slices.Clip(c.Meters)
-	s.plannerChanges = c
+	s.rec.TellPlannerAll(c)
 }
 
 // removeConfiguredNode removes a node that is not in the file any more: at once one that was never heard of or has no
 // jobs, the others when they have none.
 func (s *State) removeConfiguredNode(name core.NodeName, by core.UserName) {
-	n, ok := s.view.Node(name)
-	if !ok || n.Leaving || s.view.FleetHost(n) != nil {
+	n, ok := s.rec.Node(name)
+	if !ok || n.Leaving || s.rec.FleetHost(n) != nil {
 		return
 	}
 	if !n.Flags.Has(core.NodeUnknown) || len(s.jobsOnNode[name]) > 0 {
 		s.removeNodeWhenEmpty(n, by, false, false)
 		return
 	}
-	ownMap(&s.owned.nodeIDs, &s.view.nodeIDs)
-	delete(s.view.nodeIDs, name)
-	s.view.nodes.Delete(n.ID)
-	s.changes.Nodes = slices.DeleteFunc(s.changes.Nodes, func(o *core.Node) bool { return o.Name == name })
-	s.changes.GoneNodes = append(s.changes.GoneNodes, name)
-	s.event(core.NodeChanged, core.Event{Node: name, Data: []byte(`{"gone":true}`)})
+	s.rec.DeleteNode(n)
+	s.rec.Event(core.NodeChanged, core.Event{Node: name, Data: []byte(`{"gone":true}`)})
 }
 
 // checkConfig tells what of the things that are there a config leaves no place for.
@@ -156,8 +151,8 @@ func (s *State) checkConfig(cfg *Config) error {
 	for i := range cfg.Partitions {
 		p := &cfg.Partitions[i]
 		parts[p.Name] = true
-		if _, ok := s.view.qos[p.QOS]; p.QOS != "" && !ok {
-			bad("partitions", "partition %s: there is no QOS %q%s", p.Name, p.QOS, named.Hint(p.QOS, s.view.qos))
+		if _, ok := s.rec.QOSByName()[p.QOS]; p.QOS != "" && !ok {
+			bad("partitions", "partition %s: there is no QOS %q%s", p.Name, p.QOS, named.Hint(p.QOS, s.rec.QOSByName()))
 		}
 	}
 	for _, old := range s.cfg.Partitions {
@@ -167,13 +162,13 @@ func (s *State) checkConfig(cfg *Config) error {
 		if id := s.jobInPartition(old.Name); id != 0 {
 			bad("partitions", "partition %s cannot be removed: job %d is in it", old.Name, id)
 		}
-		for _, r := range named.Sorted(s.view.reservations) {
+		for _, r := range named.Sorted(s.rec.ReservationsByName()) {
 			if r.Partition == old.Name {
 				bad("partitions", "partition %s cannot be removed: reservation %s has its nodes", old.Name, r.Name)
 			}
 		}
 	}
-	for _, r := range named.Sorted(s.view.reservations) {
+	for _, r := range named.Sorted(s.rec.ReservationsByName()) {
 		for _, l := range r.Licenses {
 			i := slices.IndexFunc(cfg.Licenses, func(o core.License) bool { return o.Name == l.Name })
 			if i < 0 || cfg.Licenses[i].Total < l.Total {
@@ -195,7 +190,7 @@ func (s *State) checkConfig(cfg *Config) error {
 
 // jobInPartition finds a live job that names a partition, or runs in it.
 func (s *State) jobInPartition(name core.PartitionName) core.JobID {
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		if j.Alloc != nil && j.Alloc.Partition == name ||
 			slices.Contains(strings.Split(string(j.Spec.Partition), ","), string(name)) {
 			return j.ID
@@ -250,7 +245,7 @@ func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange 
 		add(o, nil, false, "offer %s", o.Name)
 	}
 	for _, n := range in.Nodes {
-		was, ok := s.view.Node(n.Name)
+		was, ok := s.rec.Node(n.Name)
 		if !ok {
 			add(nil, nodeSettings{Weight: n.Weight, Features: n.Features}, true, "node %s", n.Name)
 			continue
@@ -258,7 +253,7 @@ func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange 
 		add(nodeSettings{was.Weight, was.Features}, nodeSettings{n.Weight, n.Features}, false, "node %s", n.Name)
 	}
 	for _, name := range in.GoneNodes {
-		if n, ok := s.view.Node(name); ok && !n.Leaving && s.view.FleetHost(n) == nil {
+		if n, ok := s.rec.Node(name); ok && !n.Leaving && s.rec.FleetHost(n) == nil {
 			was := *n
 			was.Pin = nil
 			add(&was, nil, false, "node %s", name)

@@ -19,19 +19,19 @@ func (in *PutReservation) apply(s *State) (*core.AdvanceReservation, error) {
 		return nil, err
 	}
 	r := *in.Reservation
-	old, ok := s.view.reservations[r.Name]
+	old, ok := s.rec.ReservationsByName()[r.Name]
 	if ok && in.New {
 		return nil, core.Errorf(core.Conflict, "reservation %s already exists", r.Name).Because("reservation_exists")
 	}
-	if err := speccheck.OneMoreReservation(len(s.view.reservations)); err != nil && !ok {
+	if err := speccheck.OneMoreReservation(len(s.rec.ReservationsByName())); err != nil && !ok {
 		return nil, err
 	}
-	r.ID, r.Created, r.IdleSince = s.nextReservationID(), s.view.now, 0
+	r.ID, r.Created, r.IdleSince = s.nextReservationID(), s.rec.Now(), 0
 	if ok {
 		r.ID, r.Created = old.ID, old.Created
 	}
 	if r.Start == 0 {
-		r.Start = s.view.now
+		r.Start = s.rec.Now()
 	}
 	if r.Name == "" {
 		r.Name = defaultReservationName(&r)
@@ -46,7 +46,7 @@ func (in *PutReservation) apply(s *State) (*core.AdvanceReservation, error) {
 // nextReservationID numbers a reservation: one more than the highest there is.
 func (s *State) nextReservationID() int64 {
 	n := int64(1)
-	for _, r := range s.view.reservations {
+	for _, r := range s.rec.ReservationsByName() {
 		n = max(n, r.ID+1)
 	}
 	return n
@@ -70,7 +70,7 @@ func (in *UpdateReservation) apply(s *State) (*core.AdvanceReservation, error) {
 	if err := people.AdminOnly(in.By, "may change reservations"); err != nil {
 		return nil, err
 	}
-	old, ok := s.view.reservations[in.Name]
+	old, ok := s.rec.ReservationsByName()[in.Name]
 	if !ok {
 		return nil, s.errNoReservation(in.Name)
 	}
@@ -85,30 +85,27 @@ func (in *UpdateReservation) apply(s *State) (*core.AdvanceReservation, error) {
 
 func (s *State) errNoReservation(name string) error {
 	return core.Errorf(core.NotFound, "there is no reservation %q%s", name,
-		named.Hint(name, s.view.reservations)).Because("invalid_reservation")
+		named.Hint(name, s.rec.ReservationsByName())).Because("invalid_reservation")
 }
 
 // putReservationRecord makes a reservation the one that holds.
 func (s *State) putReservationRecord(r *core.AdvanceReservation) {
 	if r.Flags&core.ReservePurgeCompleted != 0 && s.reservations.jobs[r.Name] == 0 && r.IdleSince == 0 {
-		r.IdleSince = s.view.now
+		r.IdleSince = s.rec.Now()
 	}
 	s.putReservationQuietly(r)
-	s.plannerChanges.Merge(sched.Changes{Reservations: []*core.AdvanceReservation{s.plannerReservation(r)}})
-	s.event(core.ReserveChanged, core.Event{Data: append(appendJSON([]byte(`{"reservation":`), r.Name), '}')})
+	s.rec.TellPlanner(sched.Changes{Reservations: []*core.AdvanceReservation{s.plannerReservation(r)}})
+	s.rec.Event(core.ReserveChanged, core.Event{Data: append(appendJSON([]byte(`{"reservation":`), r.Name), '}')})
 }
 
 // putReservationQuietly is putReservationRecord for what concerns nobody else.
 func (s *State) putReservationQuietly(r *core.AdvanceReservation) {
-	ownMap(&s.owned.reservations, &s.view.reservations)
-	s.view.reservations[r.Name] = r
+	s.rec.PutReservation(r)
 	s.reservations.wakeValid = false
-	named := func(o *core.AdvanceReservation) bool { return o.Name == r.Name }
-	s.changes.Reservations = append(slices.DeleteFunc(s.changes.Reservations, named), r)
 }
 
 func (in *DropReservation) apply(s *State) (None, error) {
-	r, ok := s.view.reservations[in.Name]
+	r, ok := s.rec.ReservationsByName()[in.Name]
 	if !ok {
 		return none, s.errNoReservation(in.Name)
 	}
@@ -117,7 +114,7 @@ func (in *DropReservation) apply(s *State) (None, error) {
 			return none, err
 		}
 	}
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		if j.Alloc.Inside() == in.Name && j.End == 0 {
 			return none, core.Errorf(core.Conflict, "reservation %s cannot be removed: job %d runs in it", in.Name,
 				j.ID).Because("reservation_busy")
@@ -132,26 +129,22 @@ func (s *State) userMayUseReservation(r *core.AdvanceReservation, user core.User
 	if len(r.Users)+len(r.Projects) == 0 {
 		return false // it is for groups, and who is in them is not known here
 	}
-	return r.Admits(user, func(name core.ProjectName) bool { return s.view.Role(user, name) != core.RoleNone })
+	return r.Admits(user, func(name core.ProjectName) bool { return s.rec.Role(user, name) != core.RoleNone })
 }
 
 // deleteReservation removes a reservation. What waits for it alone is let go of, held unless the reservation says
 // otherwise.
 func (s *State) deleteReservation(r *core.AdvanceReservation) {
 	var waiting []*core.Job
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		if j.State == core.Pending && slices.Contains(strings.Split(j.Spec.More().Reservation, ","), r.Name) {
 			waiting = append(waiting, j)
 		}
 	}
-	ownMap(&s.owned.reservations, &s.view.reservations)
-	delete(s.view.reservations, r.Name)
+	s.rec.DeleteReservation(r.Name)
 	s.reservations.wakeValid = false
-	s.changes.Reservations = slices.DeleteFunc(s.changes.Reservations,
-		func(o *core.AdvanceReservation) bool { return o.Name == r.Name })
-	s.changes.GoneReservations = append(s.changes.GoneReservations, r.Name)
-	s.plannerChanges.Merge(sched.Changes{GoneReservations: []string{r.Name}})
-	s.event(core.ReserveChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"reservation":`), r.Name), '}')})
+	s.rec.Event(core.ReserveChanged,
+		core.Event{Data: append(appendJSON([]byte(`{"gone":true,"reservation":`), r.Name), '}')})
 	for _, j := range waiting {
 		s.dropReservationFromJob(j, r)
 	}
@@ -166,7 +159,7 @@ func (s *State) dropReservationFromJob(j *core.Job, r *core.AdvanceReservation) 
 	x.Reservation = strings.Join(names, ",")
 	spec.Extra = &x
 	next.Spec, next.SpecID = &spec, nextSpecID(next)
-	s.changes.Specs = append(s.changes.Specs, core.SpecRow{ID: next.SpecID, Spec: &spec})
+	s.rec.AddSpec(next.SpecID, &spec)
 	if x.Reservation == "" && r.Flags&core.ReserveNoHold == 0 {
 		next.Flags |= core.HeldRequeues
 		next.Priority, next.Reason = 0, core.ReasonReservationGone
@@ -183,7 +176,7 @@ func (s *State) reservationNodes(r *core.AdvanceReservation) []*core.Node {
 	names := s.hostlists.expand(r.Nodes)
 	out := make([]*core.Node, 0, len(names))
 	for name := range names {
-		if n, ok := s.view.Node(name); ok {
+		if n, ok := s.rec.Node(name); ok {
 			out = append(out, n)
 		}
 	}

@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +21,7 @@ func (s *State) admitReservationsAndLicenses(in *Submit, spec *core.Spec) error 
 	}
 	if x.Reservation != "" {
 		for name := range strings.SplitSeq(x.Reservation, ",") {
-			r, ok := s.view.reservations[name]
+			r, ok := s.rec.ReservationsByName()[name]
 			if !ok || r.Flags&core.ReserveTimeFloat != 0 {
 				return core.Errorf(core.Invalid, "there is no reservation %q that jobs can run in",
 					name).Because("invalid_reservation")
@@ -45,7 +44,7 @@ func (s *State) jobMayUseReservation(r *core.AdvanceReservation, in *Submit, spe
 		return false
 	}
 	return r.Admits(spec.User,
-		func(p core.ProjectName) bool { return s.view.IsUnder(spec.Project, []core.ProjectName{p}) })
+		func(p core.ProjectName) bool { return s.rec.IsUnder(spec.Project, []core.ProjectName{p}) })
 }
 
 // admitLicenses refuses what can never be given: names that are not known, and more than there is.
@@ -83,7 +82,7 @@ func (s *State) admitDeadline(spec *core.Spec) error {
 		return core.Errorf(core.Invalid, "time_min: %v exceeds the time limit %v", x.TimeMin.Duration(),
 			spec.TimeLimit.Duration()).Because("time_limit")
 	}
-	if x.Deadline != 0 && latestStart(spec) < max(s.view.now, spec.Begin) {
+	if x.Deadline != 0 && latestStart(spec) < max(s.rec.Now(), spec.Begin) {
 		return core.Errorf(core.Invalid, "deadline: the job could not end before %s",
 			x.Deadline.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("time_limit")
 	}
@@ -116,7 +115,7 @@ func deadlineOf(j *core.Job) core.Time {
 // missDeadline ends a job that did not make it.
 func (e *jobEdit) missDeadline() {
 	if e.job.State == core.Pending {
-		e.job.Start = e.s.view.now
+		e.job.Start = e.s.rec.Now()
 		e.end(core.DeadlineMissed, core.ReasonDeadline, "it can no longer end before its deadline")
 		return
 	}
@@ -141,10 +140,10 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 	}
 	spec := j.Spec
 	if x := spec.Extra; x != nil && x.Deadline != 0 { // time has gone on since the plan was made
-		if s.view.now > latestStart(spec) {
+		if s.rec.Now() > latestStart(spec) {
 			return core.Errorf(core.Conflict, "job %d would not end before its deadline", j.ID)
 		}
-		if left := core.Seconds(x.Deadline.Sub(s.view.now) / time.Second); left < cmp.Or(in.Limit, spec.TimeLimit) {
+		if left := core.Seconds(x.Deadline.Sub(s.rec.Now()) / time.Second); left < cmp.Or(in.Limit, spec.TimeLimit) {
 			in.Limit = left
 		}
 	}
@@ -156,10 +155,10 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 		cut.TimeLimit = in.Limit
 		spec = &cut
 	}
-	if len(s.view.reservations) == 0 && in.Alloc.Inside() == "" {
+	if len(s.rec.ReservationsByName()) == 0 && in.Alloc.Inside() == "" {
 		return nil
 	}
-	if why := sched.ReservationConflict(s.view.Reservations(), spec, in.Alloc, s.view.now, s.hostlists.expand,
+	if why := sched.ReservationConflict(s.rec.Reservations(), spec, in.Alloc, s.rec.Now(), s.hostlists.expand,
 		s.cfg.Zone.Location); why != "" {
 		return core.Errorf(core.Conflict, "job %d: %s", j.ID, why)
 	}
@@ -192,40 +191,8 @@ func (e *jobEdit) restoreTimeLimit() {
 func (e *jobEdit) replaceSpec(spec *core.Spec) {
 	e.job.Spec, e.job.SpecID = spec, nextSpecID(e.job)
 	if !e.s.cfg.Unkept {
-		e.s.changes.Specs = append(e.s.changes.Specs, core.SpecRow{ID: e.job.SpecID, Spec: spec})
+		e.s.rec.AddSpec(e.job.SpecID, spec)
 	}
-}
-
-// LicenseUse is a license and what has become of it.
-type LicenseUse struct {
-	core.License
-	Used     int64 `json:"used"`
-	Reserved int64 `json:"reserved"` // by advance reservations that go on
-}
-
-// Licenses tells what there is of each license and what jobs hold, by name. It reads all live jobs.
-func (v *Snapshot) Licenses() []LicenseUse {
-	if len(v.licenseTotals) == 0 {
-		return nil
-	}
-	used, reserved := map[string]int64{}, map[string]int64{}
-	for _, j := range v.jobs.All() {
-		for _, l := range j.Alloc.Licenses() {
-			used[l.Name] += l.Total
-		}
-	}
-	for _, r := range v.reservations {
-		if r.Start <= v.now && v.now < r.End {
-			for _, l := range r.Licenses {
-				reserved[l.Name] += l.Total
-			}
-		}
-	}
-	out := make([]LicenseUse, 0, len(v.licenseTotals))
-	for _, name := range slices.Sorted(maps.Keys(v.licenseTotals)) {
-		out = append(out, LicenseUse{core.License{Name: name, Total: v.licenseTotals[name]}, used[name], reserved[name]})
-	}
-	return out
 }
 
 // plannerReservation is a reservation as the planner is told of it: it knows projects by name only, so those below an
@@ -236,10 +203,10 @@ func (s *State) plannerReservation(r *core.AdvanceReservation) *core.AdvanceRese
 	}
 	out := *r
 	out.Projects = slices.Clone(r.Projects)
-	for _, p := range s.view.Projects() {
+	for _, p := range s.rec.Projects() {
 		for _, a := range r.Projects {
 			name, not := strings.CutPrefix(string(a), "-")
-			if core.ProjectName(name) == p.Name || !s.view.IsUnder(p.Name, []core.ProjectName{core.ProjectName(name)}) {
+			if core.ProjectName(name) == p.Name || !s.rec.IsUnder(p.Name, []core.ProjectName{core.ProjectName(name)}) {
 				continue
 			}
 			if below := p.Name; not {
@@ -255,7 +222,7 @@ func (s *State) plannerReservation(r *core.AdvanceReservation) *core.AdvanceRese
 // plannerReservations is planned for those of a list, and for all if projects changed.
 func (s *State) plannerReservations(list []*core.AdvanceReservation) []*core.AdvanceReservation {
 	if s.resendReservations {
-		list = named.Sorted(s.view.reservations)
+		list = named.Sorted(s.rec.ReservationsByName())
 	}
 	if !slices.ContainsFunc(list, func(r *core.AdvanceReservation) bool { return len(r.Projects) > 0 }) {
 		return list
@@ -269,10 +236,10 @@ func (s *State) plannerReservations(list []*core.AdvanceReservation) []*core.Adv
 
 // resendAllReservations tells the planner again whom reservations are for.
 func (s *State) resendAllReservations() {
-	for _, r := range named.Sorted(s.view.reservations) {
+	for _, r := range named.Sorted(s.rec.ReservationsByName()) {
 		if len(r.Projects) > 0 {
 			s.resendReservations = true
-			s.plannerChanges.Merge(sched.Changes{Reservations: []*core.AdvanceReservation{s.plannerReservation(r)}})
+			s.rec.TellPlanner(sched.Changes{Reservations: []*core.AdvanceReservation{s.plannerReservation(r)}})
 		}
 	}
 }
@@ -297,8 +264,8 @@ func (s *State) updateConditions(in *UpdateJob, next *core.Job, spec *core.Spec)
 			return speccheck.Invalid("begin", "%d is not between 0 and %d", spec.Begin, int64(speccheck.MaxMoment))
 		}
 		// one that waits for others hears of it when they are done
-		if next.Needs == nil && max(spec.Begin, next.Eligible) > s.view.now {
-			next.Eligible = max(s.view.now, spec.Begin)
+		if next.Needs == nil && max(spec.Begin, next.Eligible) > s.rec.Now() {
+			next.Eligible = max(s.rec.Now(), spec.Begin)
 		}
 	}
 	if err := speccheck.Spec(spec); err != nil {

@@ -58,10 +58,10 @@ func (s *State) checkReservationTimes(r, old *core.AdvanceReservation) error {
 	switch {
 	case r.End <= r.Start:
 		return bad("reservation %s would end before it starts", r.Name)
-	case (old == nil || old.Start != r.Start) && r.Start < s.view.now-maxStartInPast &&
+	case (old == nil || old.Start != r.Start) && r.Start < s.rec.Now()-maxStartInPast &&
 		(again == 0 || r.Flags&core.ReserveForceStart == 0):
 		return bad("reservation %s would start in the past, at %s", r.Name, timeText(r.Start))
-	case r.End <= s.view.now && again == 0:
+	case r.End <= s.rec.Now() && again == 0:
 		return bad("reservation %s would already have ended at %s", r.Name, timeText(r.End))
 	case again&(again-1) != 0:
 		return bad("reservation %s would recur in two ways: %s", r.Name, again)
@@ -85,14 +85,14 @@ func (s *State) checkReservationAccess(r *core.AdvanceReservation) error {
 	}
 	for _, u := range r.Users {
 		name := core.UserName(strings.TrimPrefix(string(u), "-"))
-		if _, ok := s.view.User(name); !ok {
+		if _, ok := s.rec.User(name); !ok {
 			return core.Errorf(core.Invalid, "there is no user %q%s", name,
 				named.Hint(name, s.people.UsersByName())).Because("invalid_user")
 		}
 	}
 	for _, a := range r.Projects {
 		name := core.ProjectName(strings.TrimPrefix(string(a), "-"))
-		if _, ok := s.view.Project(name); !ok {
+		if _, ok := s.rec.Project(name); !ok {
 			return core.Errorf(core.Invalid, "there is no project %q%s", name,
 				named.Hint(name, s.people.ProjectsByName())).Because("invalid_account")
 		}
@@ -117,8 +117,8 @@ func (s *State) checkReservationLicenses(r *core.AdvanceReservation) error {
 			return core.Errorf(core.Invalid, "there is no license %q", l.Name).Because("invalid_license")
 		}
 		left := s.cfg.Licenses[i].Total
-		for _, o := range s.view.reservations {
-			if o.Name == r.Name || !r.Meets(o, s.view.now, s.cfg.Zone.Location) {
+		for _, o := range s.rec.ReservationsByName() {
+			if o.Name == r.Name || !r.Meets(o, s.rec.Now(), s.cfg.Zone.Location) {
 				continue
 			}
 			for _, has := range o.Licenses {
@@ -171,7 +171,7 @@ func (s *State) resolveNamedNodes(r *core.AdvanceReservation) error {
 	var nodes []*core.Node
 	if all {
 		r.Flags |= core.ReserveAllNodes
-		for _, n := range s.view.nodes.All() {
+		for n := range s.rec.Nodes() {
 			if n.Roles&core.Compute != 0 && s.inPartition(n, r.Partition) {
 				nodes = append(nodes, n)
 			}
@@ -182,7 +182,7 @@ func (s *State) resolveNamedNodes(r *core.AdvanceReservation) error {
 			return core.Errorf(core.Invalid, "nodes: %v", err).Because("invalid_node")
 		}
 		for _, name := range list {
-			n, ok := s.view.Node(core.NodeName(name))
+			n, ok := s.rec.Node(core.NodeName(name))
 			switch {
 			case !ok:
 				return core.Errorf(core.Invalid, "there is no node %q", name).Because("invalid_node")
@@ -240,8 +240,8 @@ func mayOverlap(r, o *core.AdvanceReservation) bool {
 // conflictingReservations lists the reservations that r must keep out of the way of.
 func (s *State) conflictingReservations(r *core.AdvanceReservation) []*core.AdvanceReservation {
 	var out []*core.AdvanceReservation
-	for _, o := range named.Sorted(s.view.reservations) {
-		if o.Name != r.Name && o.Nodes != "" && !mayOverlap(r, o) && r.Meets(o, s.view.now, s.cfg.Zone.Location) {
+	for _, o := range named.Sorted(s.rec.ReservationsByName()) {
+		if o.Name != r.Name && o.Nodes != "" && !mayOverlap(r, o) && r.Meets(o, s.rec.Now(), s.cfg.Zone.Location) {
 			out = append(out, o)
 		}
 	}
@@ -294,7 +294,7 @@ const forever = core.Time(1<<63 - 1)
 // busyUntil tells when the last job on a node ends, by its limit, and which that is; 0 of a node without one.
 func (s *State) busyUntil(name core.NodeName) (id core.JobID, until core.Time) {
 	for _, j := range s.jobIDsOn(name) {
-		job, _ := s.view.jobs.Get(int64(j))
+		job, _ := s.rec.Job(j)
 		end := forever
 		if l := job.Spec.TimeLimit; job.State == core.Running && l > 0 && l != core.Forever {
 			end = job.Start.Add(l.Duration() + job.PausedFor)
@@ -324,13 +324,13 @@ func (s *State) reservationCandidates(r *core.AdvanceReservation, not map[core.N
 		}
 	}
 	var out []candidate
-	for _, n := range s.view.nodes.All() {
+	for n := range s.rec.Nodes() {
 		if !n.Usable() || taken[n.Name] || not[n.Name] || !s.inPartition(n, r.Partition) ||
 			!fit.MeetsConstraint(r.Features, n) {
 			continue
 		}
 		_, free := s.busyUntil(n.Name)
-		if free > max(r.Start, s.view.now) && r.Flags&core.ReserveIgnoreJobs == 0 {
+		if free > max(r.Start, s.rec.Now()) && r.Flags&core.ReserveIgnoreJobs == 0 {
 			continue
 		}
 		out = append(out, candidate{n, free})

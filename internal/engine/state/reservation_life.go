@@ -50,20 +50,20 @@ func (s *State) reservationJobChanged(old, j *core.Job) {
 // updateReservationIdle keeps since when reservations that go when idle are so.
 func (s *State) updateReservationIdle(old, j *core.Job) {
 	note := func(name string) {
-		r, ok := s.view.reservations[name]
+		r, ok := s.rec.ReservationsByName()[name]
 		if !ok || r.Flags&core.ReservePurgeCompleted == 0 || (s.reservations.jobs[name] == 0) == (r.IdleSince != 0) {
 			return
 		}
 		next := *r
 		next.IdleSince = 0
 		if s.reservations.jobs[name] == 0 {
-			next.IdleSince = s.view.now
+			next.IdleSince = s.rec.Now()
 		}
 		s.putReservationQuietly(&next)
 	}
 	eachReservationOf(old, note)
 	eachReservationOf(j, note)
-	if r := s.view.reservations[j.Alloc.Inside()]; r != nil && r.End <= s.view.now { // it may be what keeps it
+	if r := s.rec.ReservationsByName()[j.Alloc.Inside()]; r != nil && r.End <= s.rec.Now() { // it may be what keeps it
 		s.reservations.wakeValid = false
 	}
 	if s.reservations.watchJobs && (old != nil && old.Alloc != nil || j.Alloc != nil) {
@@ -75,7 +75,7 @@ func (s *State) updateReservationIdle(old, j *core.Job) {
 func (s *State) nextReservationTime() core.Time {
 	if !s.reservations.wakeValid {
 		s.reservations.wakeValid, s.reservations.watchJobs, s.reservations.wake = true, false, 0
-		for _, r := range named.Sorted(s.view.reservations) {
+		for _, r := range named.Sorted(s.rec.ReservationsByName()) {
 			if at := s.reservationDue(r); at != 0 && (s.reservations.wake == 0 || at < s.reservations.wake) {
 				s.reservations.wake = at
 			}
@@ -92,7 +92,7 @@ func (s *State) reservationDue(r *core.AdvanceReservation) core.Time {
 	out, in := s.findReplacementNodes(r)
 	s.reservations.watchJobs = s.reservations.watchJobs || len(out) > 0 || r.Flags&core.ReserveReplace != 0
 	if len(out) > 0 && len(in) > 0 {
-		return max(1, s.view.now)
+		return max(1, s.rec.Now())
 	}
 	return sooner(s.reservationEnd(r), purgeAt(r))
 }
@@ -101,7 +101,7 @@ func (s *State) reservationDue(r *core.AdvanceReservation) core.Time {
 // no longer do so after that.
 func (s *State) reservationEnd(r *core.AdvanceReservation) core.Time {
 	more := s.cfg.ReservationOverrun
-	if r.End > s.view.now || more <= 0 || more >= core.Forever || r.Flags&core.ReserveFlex != 0 ||
+	if r.End > s.rec.Now() || more <= 0 || more >= core.Forever || r.Flags&core.ReserveFlex != 0 ||
 		!s.hasRunningJobs(r.Name) {
 		return r.End // where nobody has to be asked yet, that is when to ask
 	}
@@ -112,7 +112,7 @@ func (s *State) hasRunningJobs(name string) bool {
 	if s.reservations.jobs[name] == 0 {
 		return false
 	}
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		if j.Alloc.Inside() == name && !isOver(j) {
 			return true
 		}
@@ -126,13 +126,13 @@ func (s *State) endJobsInReservation(r *core.AdvanceReservation) {
 		return
 	}
 	var inside []core.JobID
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		if j.Alloc.Inside() == r.Name && !isOver(j) {
 			inside = append(inside, j.ID)
 		}
 	}
 	for _, id := range inside {
-		if j, ok := s.view.jobs.Get(int64(id)); ok && !isOver(j) { // another component may have taken it along
+		if j, ok := s.rec.Job(id); ok && !isOver(j) { // another component may have taken it along
 			edit := s.editJob(j)
 			edit.end(core.Timeout, core.ReasonTimeLimit, "its reservation "+r.Name+" is over")
 			edit.commit()
@@ -150,17 +150,17 @@ func purgeAt(r *core.AdvanceReservation) core.Time {
 
 // runReservationTimers does what is due: what is over comes again or goes, what is idle goes, nodes are swapped.
 func (s *State) runReservationTimers() {
-	if len(s.view.reservations) == 0 || s.nextReservationTime() > s.view.now {
+	if len(s.rec.ReservationsByName()) == 0 || s.nextReservationTime() > s.rec.Now() {
 		return
 	}
-	for _, r := range named.Sorted(s.view.reservations) {
+	for _, r := range named.Sorted(s.rec.ReservationsByName()) {
 		if r.Flags&core.ReserveTimeFloat != 0 {
 			continue
 		}
 		idle := purgeAt(r)
-		over := idle != 0 && idle <= s.view.now
+		over := idle != 0 && idle <= s.rec.Now()
 		switch {
-		case !over && s.reservationEnd(r) > s.view.now:
+		case !over && s.reservationEnd(r) > s.rec.Now():
 			s.replaceReservationNodes(r)
 		case r.Repeats():
 			s.endJobsInReservation(r)
@@ -168,7 +168,7 @@ func (s *State) runReservationTimers() {
 			if over { // this time is over: the next one counts
 				next.Start, next.End, _ = r.After(r.Start, r.End, s.cfg.Zone.Location)
 			}
-			next.Start, next.End = next.Current(s.view.now, s.cfg.Zone.Location)
+			next.Start, next.End = next.Current(s.rec.Now(), s.cfg.Zone.Location)
 			s.putReservationRecord(&next)
 		default:
 			s.endJobsInReservation(r)
@@ -209,7 +209,7 @@ func (s *State) findReplacementNodes(r *core.AdvanceReservation) (out []*core.No
 // reservationUsesNode tells whether a job of a reservation is on a node.
 func (s *State) reservationUsesNode(r *core.AdvanceReservation, name core.NodeName) bool {
 	for id := range s.jobsOnNode[name] {
-		if j, _ := s.view.jobs.Get(int64(id)); j.Alloc.Inside() == r.Name {
+		if j, _ := s.rec.Job(id); j.Alloc.Inside() == r.Name {
 			return true
 		}
 	}

@@ -105,7 +105,7 @@ func (s *script) queue(_ []string, _ args) error {
 }
 
 func (s *script) why(p []string, _ args) error {
-	j, err := s.w.st.liveJob(s.id(p[0]))
+	j, err := s.w.st.rec.LiveJob(s.id(p[0]))
 	if err == nil {
 		w := s.w.p.Pass(s.w.now).Reason(j)
 		s.printf("%s: %s", w.Code, w.Text)

@@ -408,7 +408,7 @@ func (s *script) send(spec *core.Spec, o args) error {
 	}
 	in := &Submit{By: by, Spec: spec, Key: o["key"], Strict: o["strict"] != "", Groups: words(o["groups"])}
 	if v := o["run"]; v != "" {
-		in.Run = &core.Run{Name: v, ID: fmt.Sprintf("%s-%d", v, s.w.st.view.nextJob)}
+		in.Run = &core.Run{Name: v, ID: fmt.Sprintf("%s-%d", v, s.w.st.rec.NextJob())}
 	}
 	reply, err := s.w.do(in)
 	if err != nil {
@@ -443,7 +443,7 @@ func (s *script) alloc(p []string, o args) error {
 
 // step JOB [on=n[1-2]] [by=]: srun inside the job.
 func (s *script) step(p []string, o args) error {
-	j, ok := s.w.st.view.Job(s.id(p[0]))
+	j, ok := s.w.st.rec.Job(s.id(p[0]))
 	if !ok {
 		return core.Errorf(core.NotFound, "no job %s", p[0])
 	}

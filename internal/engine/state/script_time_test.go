@@ -54,7 +54,7 @@ func (s *script) licenses(_ []string, _ args) error {
 // expect JOB: when the plan says it starts, from now.
 func (s *script) expect(p []string, _ args) error {
 	for _, id := range p {
-		j, err := s.w.st.liveJob(s.id(id))
+		j, err := s.w.st.rec.LiveJob(s.id(id))
 		if err != nil {
 			return err
 		}

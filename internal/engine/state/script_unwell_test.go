@@ -16,7 +16,7 @@ func init() { // after script_test.go's
 
 // earlier JOB: what is kept of the attempts that went back to the queue.
 func (s *script) earlier(p []string, _ args) error {
-	j, err := s.w.st.liveJob(s.id(p[0]))
+	j, err := s.w.st.rec.LiveJob(s.id(p[0]))
 	if err != nil || j.Earlier == nil {
 		return err
 	}

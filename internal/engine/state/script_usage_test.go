@@ -119,8 +119,8 @@ func (s *script) usage(_ []string, _ args) error {
 		}
 		s.printf("%s  wall=%s billing=%s%s", who, fmtMinutes(r.Wall), fmtMinutes(r.Raw), t)
 	}
-	for _, m := range s.w.st.view.usage.List() {
-		m = s.w.st.view.usage.Decay.Read(m, s.w.now)
+	for _, m := range s.w.st.rec.Usage().List() {
+		m = s.w.st.rec.Usage().Decay.Read(m, s.w.now)
 		show(string(m.User)+" in "+string(m.Project), &m.All)
 		for i := range m.QOS {
 			show("  with "+string(m.QOS[i].Name), &m.QOS[i].Reading)
@@ -137,7 +137,7 @@ func fmtMinutes(seconds float64) string {
 func (s *script) factors(p []string, _ args) error {
 	v := s.w.st.Snapshot()
 	for _, id := range p {
-		j, err := s.w.st.liveJob(s.id(id))
+		j, err := s.w.st.rec.LiveJob(s.id(id))
 		if err != nil {
 			return err
 		}

@@ -240,7 +240,7 @@ func (s *script) qos(p []string, o args) error {
 // project NAME parent= shares= qos= grp_tres= … : makes or changes one; its members stay.
 func (s *script) project(p []string, o args) error {
 	x := &core.Project{Name: core.ProjectName(p[0])}
-	if old, ok := s.w.st.view.Project(x.Name); ok {
+	if old, ok := s.w.st.rec.Project(x.Name); ok {
 		x.Members = old.Members
 	}
 	s.fill(x, o)
@@ -310,7 +310,7 @@ func (s *script) drop(p []string, o args) error {
 
 // reservations lists them; times are from now.
 func (s *script) reservations(_ []string, _ args) error {
-	for _, r := range s.w.st.view.Reservations() {
+	for _, r := range s.w.st.rec.Reservations() {
 		what := []string{strings.Join(append(texts(r.Users), texts(r.Projects)...), ","), r.Nodes}
 		if r.CoreCount > 0 {
 			what = append(what, fmt.Sprintf("%d cores", r.CoreCount))

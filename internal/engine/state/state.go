@@ -2,8 +2,6 @@ package state
 
 import (
 	"cmp"
-	"encoding/json"
-	"maps"
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
@@ -11,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/conf"
 	"bireme.dev/bireme/internal/engine/state/depend"
 	"bireme.dev/bireme/internal/engine/state/fleets"
+	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/usage"
@@ -27,6 +26,16 @@ type (
 	Power    = conf.Power
 	Charges  = conf.Charges
 	Zone     = conf.Zone
+)
+
+// What readers get, as callers name it.
+type (
+	Snapshot   = live.Snapshot
+	NodeUse    = live.NodeUse
+	LicenseUse = live.LicenseUse
+	Factor     = live.Factor
+	Factors    = live.Factors
+	Share      = live.Share
 )
 
 // Image is a state to begin with: what a store loaded.
@@ -52,7 +61,7 @@ type Image struct {
 // State is everything live, with the rules that change it. It is not safe for concurrent use; Snapshot gives what is.
 type State struct {
 	cfg    Config
-	view   Snapshot // the present; its tries are edited in place between snapshots
+	rec    *live.Records
 	ledger *ledger.Ledger
 
 	partitions    map[core.PartitionName]*partitionInfo
@@ -72,7 +81,6 @@ type State struct {
 	jobsOnNode         map[core.NodeName]map[core.JobID]struct{}
 	nodeTimers         nodeTimers
 	idleActions        map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
-	owned              ownedMaps
 	people             *people.Directory
 	fleets             *fleets.Registry
 	reservations       reservationIndex
@@ -83,12 +91,7 @@ type State struct {
 	limits             limits
 	unusable           map[core.JobID]string // jobs whose stored record cannot be used, and why
 
-	changes   *core.Changes
-	dirtyJobs map[core.JobID]int // index into out.Jobs
-	// dirtySteps is the index of steps into out.Steps.
-	dirtySteps     map[stepKey]int
-	plannerChanges sched.Changes // what the planner has not been told; see PlannerChanges
-	preemption     preemptionState
+	preemption preemptionState
 }
 
 type partitionInfo struct {
@@ -110,9 +113,6 @@ type submitKeyUse struct {
 	job  core.JobID
 	user core.UserName
 }
-
-// ownedMaps says which maps of the view no snapshot shares. The others are copied before they change.
-type ownedMaps struct{ nodeIDs, runs, qos, reservations bool }
 
 // hostlistCache expands hostlists; the few that are in use come again and again.
 type hostlistCache map[string]map[core.NodeName]bool
@@ -147,29 +147,28 @@ func New(cfg Config, img *Image) *State {
 		cfg: cfg, hostlists: hostlistCache{},
 		userCounts: map[core.UserName]userCount{}, arrays: map[core.JobID]map[int32]core.JobID{},
 		submitKeys: map[string]submitKeyUse{}, jobDeadlines: map[core.JobID]core.Time{}, licensesUsed: map[string]int64{},
-		jobsOnNode: map[core.NodeName]map[core.JobID]struct{}{}, dirtyJobs: map[core.JobID]int{},
-		dirtySteps:  map[stepKey]int{},
+		jobsOnNode:  map[core.NodeName]map[core.JobID]struct{}{},
 		idleActions: map[core.NodeName]struct{}{},
 		nodeTimers:  nodeTimers{at: map[core.NodeName]core.Time{}, occupancyChanged: map[core.NodeName]struct{}{}},
 	}
+	s.rec = live.NewRecords(&s.cfg, live.Counters{
+		Seq: img.Seq, Now: img.Now, NextJob: img.NextJob,
+		NextNode: img.NextNode,
+	})
 	s.deriveFromConfig()
-	v := &s.view
-	v.seq, v.now, v.nextJob, v.nextNode = img.Seq, img.Now, max(1, img.NextJob), max(1, img.NextNode)
-	s.maxSeenJob = v.nextJob + maxSeenAhead
-	v.Tables = people.NewTables(img.Users, img.Projects, img.Tokens)
-	s.people = people.NewDirectory(&v.Tables, journal{s})
-	v.runs, v.nodeIDs = map[runKey]*core.Run{}, map[core.NodeName]int64{}
-	v.qos, v.reservations = map[core.QOSName]*core.QOS{}, map[string]*core.AdvanceReservation{}
+	s.maxSeenJob = s.rec.NextJob() + maxSeenAhead
+	s.rec.Tables = people.NewTables(img.Users, img.Projects, img.Tokens)
+	s.people = people.NewDirectory(&s.rec.Tables, s.rec)
+	s.rec.Table = fleets.NewTable(img.Fleets)
+	s.fleets = fleets.NewRegistry(&s.rec.Table, s.rec)
 	for _, q := range img.QOS {
-		v.qos[q.Name] = q
+		s.rec.LoadQOS(q)
 	}
 	for _, r := range img.Reservations {
-		v.reservations[r.Name] = r
+		s.rec.LoadReservation(r)
 	}
-	v.Table = fleets.NewTable(img.Fleets)
-	s.fleets = fleets.NewRegistry(&v.Table, journal{s})
 	for _, r := range img.Runs {
-		v.runs[runKey{r.Project, r.Name}] = r
+		s.rec.LoadRun(r)
 	}
 	before := people.PinsFromTokens(img.Tokens)
 	for _, n := range img.Nodes {
@@ -177,15 +176,14 @@ func New(cfg Config, img *Image) *State {
 			c := *n
 			c.Pin, n = p, &c
 		}
-		v.nodes.Set(n.ID, n)
-		v.nodeIDs[n.Name] = n.ID
+		s.rec.LoadNode(n)
 		s.trackIdleAction(n)
 		s.ledger.SetNode(n)
 	}
 	for _, j := range img.Jobs {
 		j = s.usableRecord(j)
 		s.indexJob(nil, j)
-		v.jobs.Set(int64(j.ID), j)
+		s.rec.LoadJob(j)
 	}
 	s.resetNodeTimers()
 	s.dependencies.LoadSeq = img.Seq
@@ -193,7 +191,7 @@ func New(cfg Config, img *Image) *State {
 		s.indexJobNames()
 	}
 	for _, st := range img.Steps {
-		v.addStep(st)
+		s.rec.LoadStep(st)
 	}
 	byAge := func(a, b core.SubmitKey) int { return cmp.Compare(a.Job, b.Job) }
 	if !slices.IsSortedFunc(img.Keys, byAge) {
@@ -202,32 +200,23 @@ func New(cfg Config, img *Image) *State {
 	for _, k := range img.Keys {
 		s.rememberKey(k.Key, k.Job, k.User)
 	}
-	s.beginBatch()
+	s.rec.BeginBatch()
 	s.loadUsage(img)
 	s.limits.stale = true
 	s.currentLimits()
 	if cfg.Priority != nil {
 		s.priorities = newPriorityCalc(cfg.Priority, s)
 	}
-	s.plannerChanges = sched.Changes{} // All tells it
+	s.rec.TakePlannerChanges() // All has them
 	return s
-}
-
-// beginBatch starts a new set of changes.
-func (s *State) beginBatch() {
-	s.changes = &core.Changes{}
-	s.resendReservations = false
-	clear(s.dirtyJobs)
-	clear(s.dirtySteps)
 }
 
 // Flush ends a batch: it returns all changes since the last Flush, to be stored. The planner's are PlannerChanges.
 func (s *State) Flush() *core.Changes {
 	s.currentLimits()
-	out := s.changes
-	out.Now, out.NextJob, out.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
+	out := s.rec.TakeChanges()
 	out.Spent = s.usage.TakeSpent()
-	s.beginBatch()
+	s.resendReservations = false
 	return out
 }
 
@@ -235,48 +224,39 @@ func (s *State) Flush() *core.Changes {
 // but All. It does not wait for the end of a batch.
 func (s *State) PlannerChanges() sched.Changes {
 	s.currentLimits()
-	c := s.plannerChanges
-	s.plannerChanges = sched.Changes{}
-	return c
+	return s.rec.TakePlannerChanges()
 }
 
 // All returns the whole live state as planner changes, to build a planner cold.
 func (s *State) All() sched.Changes {
 	var c sched.Changes
-	for _, n := range s.view.nodes.All() {
+	for n := range s.rec.Nodes() {
 		c.Nodes = append(c.Nodes, n)
 	}
-	for _, j := range s.view.jobs.All() {
+	for j := range s.rec.Jobs() {
 		c.Jobs = append(c.Jobs, j)
 	}
-	c.Reservations = s.plannerReservations(named.Sorted(s.view.reservations))
+	c.Reservations = s.plannerReservations(named.Sorted(s.rec.ReservationsByName()))
 	c.Preemption = s.preemption.table
 	s.currentLimits()
 	if c.Policy = s.plannerPolicy(); s.limits.rules.Minutes() {
-		c.Meters = s.view.usage.List()
+		c.Meters = s.rec.Usage().List()
 	}
 	return c
 }
 
 // Snapshot publishes the present: an immutable view that costs what changed since the last one.
 func (s *State) Snapshot() *Snapshot {
-	v := s.view
-	s.owned = ownedMaps{}
 	s.people.Published()
 	s.fleets.Published()
-	v.jobs, v.nodes, v.steps = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot()
-	v.usage = s.view.usage.Snapshot()
-	return &v
+	return s.rec.Publish()
 }
 
 // Advance sets the time of the inputs that follow. It never goes back.
-func (s *State) Advance(now core.Time) core.Time {
-	s.view.now = max(s.view.now, now)
-	return s.view.now
-}
+func (s *State) Advance(now core.Time) core.Time { return s.rec.Advance(now) }
 
 // Now is the time set by Advance.
-func (s *State) Now() core.Time { return s.view.now }
+func (s *State) Now() core.Time { return s.rec.Now() }
 
 // NextWake is when time alone changes something (an interactive job ends, priorities are due); 0: never.
 func (s *State) NextWake() core.Time {
@@ -394,31 +374,6 @@ func (s *State) idleAllocationEnd(j *core.Job) core.Time {
 	return j.Start.Add(s.cfg.InteractiveIdle.Duration() + j.PausedFor)
 }
 
-// ownMap makes a map of the view ours to change: snapshots keep the one they have.
-func ownMap[K comparable, V any](own *bool, m *map[K]V) {
-	if !*own {
-		*m, *own = maps.Clone(*m), true
-	}
-}
-
-// event notes what happened, under the next number.
-func (s *State) event(kind core.EventKind, e core.Event) {
-	s.view.seq++
-	if s.cfg.Unkept {
-		return
-	}
-	e.Seq, e.At, e.Kind = s.view.seq, s.view.now, kind
-	s.changes.Events = append(s.changes.Events, e)
-}
-
-// eventData writes what an event tells of a job, if anybody will read it.
-func (s *State) eventData(write func(*core.Job) json.RawMessage, j *core.Job) json.RawMessage {
-	if s.cfg.Unkept {
-		return nil
-	}
-	return write(j)
-}
-
 func (s *State) rememberKey(key string, id core.JobID, user core.UserName) {
 	s.submitKeys[key] = submitKeyUse{id, user}
 	s.submitKeyRing = append(s.submitKeyRing, key)
@@ -426,15 +381,6 @@ func (s *State) rememberKey(key string, id core.JobID, user core.UserName) {
 		delete(s.submitKeys, s.submitKeyRing[0])
 		s.submitKeyRing = s.submitKeyRing[1:]
 	}
-}
-
-// liveJob finds a live job.
-func (s *State) liveJob(id core.JobID) (*core.Job, error) {
-	j, ok := s.view.jobs.Get(int64(id))
-	if !ok {
-		return nil, core.Errorf(core.NotFound, "there is no live job %d", id).Because("invalid_job_id")
-	}
-	return j, nil
 }
 
 // jobIDsOn lists live jobs that hold something on a node, ascending.
@@ -445,11 +391,6 @@ func (s *State) jobIDsOn(n core.NodeName) []core.JobID {
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-type runKey struct {
-	project core.ProjectName
-	name    string
 }
 
 // Partitions gives the partitions of a config with defaults filled in.

@@ -29,21 +29,21 @@ func (in *CreateStep) apply(s *State) (*StepsCreated, error) {
 	}
 	jobs := make([]*core.Job, len(steps))
 	for i, st := range steps {
-		j, _ := s.view.Job(st.Job)
+		j, _ := s.rec.Job(st.Job)
 		edit := s.editJob(j)
 		next := edit.job
 		next.Steps++
 		edit.commitSilently() // the event of the step tells
 		jobs[i] = next
-		s.putStep(st)
-		s.event(core.StepStarted, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
+		s.rec.PutStep(st)
+		s.rec.Event(core.StepStarted, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
 	}
 	return &StepsCreated{Steps: steps, Jobs: jobs}, nil
 }
 
 // prepareStep checks and places a step. Those that the same command makes before it are there already.
 func (s *State) prepareStep(by core.Identity, in *CreateStep, before []*core.Step) (*core.Step, error) {
-	j, err := s.liveJob(in.Step.Job)
+	j, err := s.rec.LiveJob(in.Step.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (s *State) prepareStep(by core.Identity, in *CreateStep, before []*core.Ste
 	if j.State != core.Running || j.Flags.Any(core.CancelAsked|core.Requeueing) {
 		return nil, core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_not_running")
 	}
-	number, others := j.Steps, s.view.LiveSteps(j.ID)
+	number, others := j.Steps, s.rec.LiveSteps(j.ID)
 	for _, o := range before {
 		if o.Job == j.ID {
 			number, others = number+1, append(slices.Clip(others), o)
@@ -85,7 +85,7 @@ func (s *State) prepareStep(by core.Identity, in *CreateStep, before []*core.Ste
 			return nil, err
 		}
 	}
-	st.ID, st.State, st.Start, st.Attempt, st.Left = number, core.Running, s.view.now, j.Attempt, int32(len(st.Nodes))
+	st.ID, st.State, st.Start, st.Attempt, st.Left = number, core.Running, s.rec.Now(), j.Attempt, int32(len(st.Nodes))
 	return &st, nil
 }
 
@@ -121,40 +121,23 @@ func holdsNode(j *core.Job, n core.NodeName) bool {
 	return false
 }
 
-func (s *State) putStep(st *core.Step) {
-	s.view.addStep(st)
-	at := stepKey{st.Job, st.ID}
-	if i, ok := s.dirtySteps[at]; ok {
-		s.changes.Steps[i] = st
-		return
-	}
-	s.dirtySteps[at] = len(s.changes.Steps)
-	s.changes.Steps = append(s.changes.Steps, st)
-}
-
-// stepKey names a step.
-type stepKey struct {
-	job  core.JobID
-	step int32
-}
-
 // endLiveSteps ends the numbered steps of an attempt that is over: of those whose nodes never said how they ended, it
 // is known only that they did.
 func (s *State) endLiveSteps(j *core.Job) {
-	for _, st := range s.view.LiveSteps(j.ID) {
+	for _, st := range s.rec.LiveSteps(j.ID) {
 		if st.State.Final() || st.Attempt != j.Attempt {
 			continue
 		}
 		end := *st
-		end.State, end.End, end.Left, end.Ended = core.Cancelled, s.view.now, 0, nil
+		end.State, end.End, end.Left, end.Ended = core.Cancelled, s.rec.Now(), 0, nil
 		if j.State == core.NodeFail || j.State == core.Timeout {
 			end.State = j.State
 		}
 		if end.Message == "" {
 			end.Message = j.Message
 		}
-		s.putStep(&end)
-		s.event(core.StepEnded, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
+		s.rec.PutStep(&end)
+		s.rec.Event(core.StepEnded, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
 	}
 }
 
@@ -164,7 +147,7 @@ func (s *State) stepExited(j *core.Job, in *Exited) {
 	if err != nil {
 		return
 	}
-	old, ok := s.view.Step(j.ID, int32(id))
+	old, ok := s.rec.Step(j.ID, int32(id))
 	if !ok || old.State.Final() || old.Attempt != in.Attempt {
 		return
 	}
@@ -208,7 +191,7 @@ func (s *State) stepExited(j *core.Job, in *Exited) {
 		default:
 			st.State = core.Completed
 		}
-		s.event(core.StepEnded, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
+		s.rec.Event(core.StepEnded, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
 	}
-	s.putStep(&st)
+	s.rec.PutStep(&st)
 }

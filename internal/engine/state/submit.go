@@ -3,8 +3,6 @@ package state
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
@@ -65,7 +63,7 @@ func (s *State) prepareJob(in *Submit, spec *core.Spec) (*core.Job, error) {
 	if err := s.admit(in, spec); err != nil {
 		return nil, err
 	}
-	j := &core.Job{Spec: spec, Submit: s.view.now, Eligible: max(s.view.now, spec.Begin)}
+	j := &core.Job{Spec: spec, Submit: s.rec.Now(), Eligible: max(s.rec.Now(), spec.Begin)}
 	j.Priority = s.priorityOf(j, spec)
 	if spec.Array != "" {
 		ref, err := s.parseArray(spec)
@@ -101,17 +99,16 @@ func (s *State) prepareJob(in *Submit, spec *core.Spec) (*core.Job, error) {
 // enqueueJob gives a prepared record its id and puts it down.
 func (s *State) enqueueJob(in *Submit, j *core.Job) {
 	spec := j.Spec
-	j.ID = s.view.nextJob
-	s.view.nextJob++
+	j.ID = s.rec.TakeJobID()
 	j.SpecID = j.ID
 	if j.Array != nil {
 		j.Array.Base = j.ID
 	}
 	if !s.cfg.Unkept {
-		s.changes.Specs = append(s.changes.Specs, core.SpecRow{ID: j.SpecID, Spec: spec})
-		s.addBlob(spec.Script, in.Script)
-		s.addBlob(spec.Env, in.Env)
-		s.addBlob(spec.More().Files, in.Files)
+		s.rec.AddSpec(j.SpecID, spec)
+		s.rec.AddBlob(spec.Script, in.Script)
+		s.rec.AddBlob(spec.Env, in.Env)
+		s.rec.AddBlob(spec.More().Files, in.Files)
 	}
 	if in.Run != nil {
 		s.createRun(in, j.ID)
@@ -120,9 +117,10 @@ func (s *State) enqueueJob(in *Submit, j *core.Job) {
 	edit.commitSilently() // its event comes once its key is noted
 	if in.Key != "" {
 		s.rememberKey(in.Key, j.ID, spec.User)
-		s.changes.Keys = append(s.changes.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.view.now, User: spec.User})
+		c := s.rec.Changes()
+		c.Keys = append(c.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.rec.Now(), User: spec.User})
 	}
-	edit.event(core.JobSubmitted, core.Event{By: in.By.User, Data: s.eventData(submitted, j)})
+	edit.event(core.JobSubmitted, core.Event{By: in.By.User, Data: s.rec.EventData(submitted, j)})
 	if j.Needs != nil {
 		s.evaluateNewDependency(j.ID, in.Ended)
 	}
@@ -144,15 +142,9 @@ func submitted(j *core.Job) json.RawMessage {
 // appendJSON appends a JSON string.
 func appendJSON(b []byte, t string) []byte { return jsontext.AppendString(b, t) }
 
-func (s *State) addBlob(h core.Hash, data []byte) {
-	if !h.IsZero() && data != nil {
-		s.changes.Blobs = append(s.changes.Blobs, core.Blob{Hash: h, Data: data})
-	}
-}
-
 // admit completes the spec with defaults and checks it.
 func (s *State) admit(in *Submit, spec *core.Spec) error {
-	user, ok := s.view.User(spec.User)
+	user, ok := s.rec.User(spec.User)
 	if !ok || user.Disabled {
 		return core.Errorf(core.Unknown, "there is no user %q", spec.User).Because("invalid_user")
 	}
@@ -205,10 +197,10 @@ func (s *State) admitProject(in *Submit, spec *core.Spec) error {
 	if err := people.CheckTokenProject(in.By, spec.Project); err != nil {
 		return err
 	}
-	if !s.cfg.EnforceAccounts && !in.Strict || s.view.Role(spec.User, spec.Project) != core.RoleNone {
+	if !s.cfg.EnforceAccounts && !in.Strict || s.rec.Role(spec.User, spec.Project) != core.RoleNone {
 		return nil
 	}
-	_, known := s.view.Project(spec.Project)
+	_, known := s.rec.Project(spec.Project)
 	switch {
 	case s.cfg.EnforceAccounts:
 		return core.Errorf(core.Invalid, "user %s is not in project %s", spec.User, spec.Project).Because("invalid_account")
@@ -333,7 +325,7 @@ func (s *State) admitExtra(x *core.Extra) error {
 		}
 		// The writer expands no more names than there are nodes: beyond that one of them is wrong anyway. A list of the
 		// nodes of tasks names them again and again.
-		most := len(s.view.nodeIDs) + 1
+		most := s.rec.NumNodes() + 1
 		if i == 0 && speccheck.IsArbitrary(x) {
 			most = speccheck.MaxListedTasks
 		}
@@ -345,7 +337,7 @@ func (s *State) admitExtra(x *core.Extra) error {
 			return core.Errorf(core.Invalid, "node list %.200q names no node", list).Because("invalid_node")
 		}
 		for _, n := range names {
-			if _, ok := s.view.nodeIDs[core.NodeName(n)]; !ok {
+			if _, ok := s.rec.Node(core.NodeName(n)); !ok {
 				return core.Errorf(core.Invalid, "there is no node %q", n).Because("invalid_node")
 			}
 		}
@@ -368,12 +360,12 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 	if part.State == "INACTIVE" || part.State == "DRAIN" {
 		return core.Errorf(core.Conflict, "partition %s does not accept jobs now", part.Name).Because("partition_inactive")
 	}
-	nodes := s.view.nodes.Len()
+	nodes := s.rec.NumNodes()
 	if part.nodes != nil {
 		nodes = len(part.nodes)
 	}
 	over := ""
-	lifts := func(f core.QOSFlag) bool { q := s.view.qos[spec.QOS]; return q != nil && q.Flags&f != 0 }
+	lifts := func(f core.QOSFlag) bool { q := s.rec.QOSByName()[spec.QOS]; return q != nil && q.Flags&f != 0 }
 	switch sh := &spec.Shape; {
 	case part.MaxTime > 0 && spec.TimeLimit > part.MaxTime && !lifts(core.PartitionTimeLimit):
 		over = fmt.Sprintf("the job requests %v; partition %s allows %v", spec.TimeLimit.Duration(), part.Name,
@@ -424,7 +416,7 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 func (s *State) checkGresExists(spec *core.Spec) *fit.Unsatisfiable {
 	for _, want := range speccheck.AllGres(&spec.Shape) {
 		found := false
-		for _, n := range s.view.nodes.All() {
+		for n := range s.rec.Nodes() {
 			for _, g := range n.Hardware.Gres {
 				found = found || g.Name == want.Name
 			}
@@ -438,8 +430,8 @@ func (s *State) checkGresExists(spec *core.Spec) *fit.Unsatisfiable {
 
 // admitUnprivilegedNodes refuses what no node may run: without root an agent runs its own user's jobs only.
 func (s *State) admitUnprivilegedNodes(spec *core.Spec) error {
-	any := s.view.nodes.Len() == 0
-	for _, n := range s.view.nodes.All() {
+	any := s.rec.NumNodes() == 0
+	for n := range s.rec.Nodes() {
 		if n.Host.KeptTo() == 0 || n.Host.KeptTo() == spec.UID || n.Flags.Has(core.NodeUnknown) {
 			any = true
 			break
@@ -484,7 +476,7 @@ func (s *State) admitRun(in *Submit) error {
 		return core.Errorf(core.Invalid, "%q is not a valid run name", in.Run.Name).Because("invalid_name")
 	}
 	in.Run.Project = in.Spec.Project
-	if r, ok := s.view.runs[runKey{in.Run.Project, in.Run.Name}]; ok {
+	if r, ok := s.rec.Run(in.Run.Project, in.Run.Name); ok {
 		return core.Errorf(core.Conflict, "run %s already exists (job %d); stop it first or use another name", r.Name,
 			r.Jobs[0]).Because("run_exists")
 	}
@@ -493,29 +485,8 @@ func (s *State) admitRun(in *Submit) error {
 
 func (s *State) createRun(in *Submit, id core.JobID) {
 	r := in.Run
-	r.Jobs, r.Created, r.User = []core.JobID{id}, s.view.now, in.Spec.User
+	r.Jobs, r.Created, r.User = []core.JobID{id}, s.rec.Now(), in.Spec.User
 	in.Spec.Run = r.Name
-	s.addBlob(r.Config, in.Config)
-	s.putRunRecord(r)
-}
-
-func (s *State) putRunRecord(r *core.Run) {
-	ownMap(&s.owned.runs, &s.view.runs)
-	if r.Ended != 0 {
-		delete(s.view.runs, runKey{r.Project, r.Name})
-	} else {
-		s.view.runs[runKey{r.Project, r.Name}] = r
-	}
-	s.changes.Runs = append(slices.DeleteFunc(s.changes.Runs,
-		func(o *core.Run) bool { return o.ID == r.ID && o.Project == r.Project && o.Name == r.Name }), r)
-	s.event(core.RunChanged, core.Event{User: r.User, Job: r.Jobs[0], Data: runData(r)})
-}
-
-func runData(r *core.Run) json.RawMessage {
-	b := append(make([]byte, 0, 96), `{"project":`...)
-	b = appendJSON(b, string(r.Project))
-	b = append(b, `,"run":`...)
-	b = appendJSON(b, r.Name)
-	b = append(b, `,"ended":`...)
-	return append(strconv.AppendBool(b, r.Ended != 0), '}')
+	s.rec.AddBlob(r.Config, in.Config)
+	s.rec.PutRun(r)
 }

@@ -16,8 +16,7 @@ func (in *Try) apply(s *State) (*core.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.ID = s.view.nextJob
-	s.view.nextJob++
+	j.ID = s.rec.TakeJobID()
 	j.SpecID = j.ID
 	if j.Array != nil {
 		j.Array.Base = j.ID

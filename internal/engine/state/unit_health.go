@@ -19,7 +19,7 @@ type UnitHealth struct {
 func (*UnitHealth) input() {}
 
 func (in *UnitHealth) apply(s *State) (None, error) {
-	n, ok := s.view.Node(in.Node)
+	n, ok := s.rec.Node(in.Node)
 	if !ok {
 		return none, nil
 	}

@@ -78,7 +78,7 @@ func (*PlannerFailed) input() {}
 const plannerHeld = "the scheduler fails on it, and it is held; `scontrol release` by an administrator tries again: "
 
 func (in *PlannerFailed) apply(s *State) (None, error) {
-	if j, ok := s.view.jobs.Get(int64(in.Job)); ok && j.State == core.Pending && !j.Flags.Has(core.HeldAdmin) {
+	if j, ok := s.rec.Job(in.Job); ok && j.State == core.Pending && !j.Flags.Has(core.HeldAdmin) {
 		edit := s.editJob(j)
 		next := edit.job
 		next.Flags |= core.HeldAdmin

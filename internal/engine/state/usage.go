@@ -12,8 +12,8 @@ import (
 
 func (s *State) loadUsage(img *Image) {
 	c := &s.cfg.Charges
-	s.view.usage.Decay = &policy.Setting{HalfLife: c.HalfLife, Reset: c.Reset}
-	s.usage = usage.NewMeters(&s.view.usage)
+	s.rec.Usage().Decay = &policy.Setting{HalfLife: c.HalfLife, Reset: c.Reset}
+	s.usage = usage.NewMeters(s.rec.Usage())
 	for _, x := range img.Spent {
 		if c.Reset == policy.ResetNow { // as Slurm: once, when the server starts
 			x = &core.Spent{Project: x.Project, User: x.User, At: max(x.At, img.Now)}
@@ -33,9 +33,9 @@ func (s *State) loadUsage(img *Image) {
 		m := s.usage.Of(k)
 		switch {
 		case m == nil:
-			m = &policy.Meter{Project: k.Project, User: k.User, At: s.view.now}
+			m = &policy.Meter{Project: k.Project, User: k.User, At: s.rec.Now()}
 		case j.Start > m.At: // it started while nobody counted
-			m = s.view.usage.Decay.Read(m, j.Start)
+			m = s.rec.Usage().Decay.Read(m, j.Start)
 		}
 		s.adjustRates(m, j, 1)
 		s.usage.Put(m)
@@ -57,12 +57,12 @@ func (s *State) usageJobChanged(old, j *core.Job) {
 		return
 	}
 	if was {
-		m := s.usage.Read(usage.KeyOf(old), s.view.now)
+		m := s.usage.Read(usage.KeyOf(old), s.rec.Now())
 		s.adjustRates(m, old, -1)
 		s.putDirtyMeter(m)
 	}
 	if is {
-		m := s.usage.Read(usage.KeyOf(j), s.view.now)
+		m := s.usage.Read(usage.KeyOf(j), s.rec.Now())
 		s.adjustRates(m, j, 1)
 		s.putDirtyMeter(m)
 	}
@@ -79,14 +79,14 @@ func (s *State) putDirtyMeter(m *policy.Meter) {
 func (s *State) adjustRates(m *policy.Meter, j *core.Job, k int64) {
 	all := allocatedTRES(j.Alloc)
 	bill := policy.Bill(all, s.cfg.Charges.Billing[j.Alloc.Partition], s.cfg.Charges.Flags)
-	job, ok := s.view.qos[j.Spec.QOS]
+	job, ok := s.rec.QOSByName()[j.Spec.QOS]
 	factor := job.Factor()
 	m.All.Adjust(all, bill, factor, k)
 	if ok {
 		m.With(job.Name, job.Flags&core.NoDecay != 0).Adjust(all, bill, factor, k)
 	}
 	if info := s.partitions[j.Alloc.Partition]; info != nil && info.QOS != "" && info.QOS != j.Spec.QOS {
-		if q := s.view.qos[info.QOS]; q != nil {
+		if q := s.rec.QOSByName()[info.QOS]; q != nil {
 			m.With(q.Name, q.Flags&core.NoDecay != 0).Adjust(all, bill, factor, k)
 		}
 	}
@@ -99,14 +99,14 @@ func allocatedTRES(al *core.Alloc) core.TRES {
 }
 
 func (s *State) noDecay(name core.QOSName) bool {
-	q := s.view.qos[name]
+	q := s.rec.QOSByName()[name]
 	return q != nil && q.Flags&core.NoDecay != 0
 }
 
 // recomputeRates recomputes all rates after the cost or the decay of a QOS has changed.
 func (s *State) recomputeRates() {
-	s.usage.ClearRates(s.view.now, s.noDecay)
-	for _, j := range s.view.jobs.All() {
+	s.usage.ClearRates(s.rec.Now(), s.noDecay)
+	for j := range s.rec.Jobs() {
 		if isCharged(j) {
 			s.adjustRates(s.usage.Of(usage.KeyOf(j)), j, 1)
 		}

@@ -547,19 +547,15 @@ func (w *world) checkRestart() {
 	for n := range a.Nodes() {
 		differ("jobs on "+string(n.Name), w.st.jobIDsOn(n.Name), again.jobIDsOn(n.Name))
 	}
-	if w.st.liveCount != again.liveCount || a.nextJob != b.nextJob || a.nextNode != b.nextNode || a.seq != b.seq ||
-		w.st.view.now != again.view.now {
-		w.t.Fatalf("counters: live %d %d %d %d %d, after a restart %d %d %d %d %d", w.st.liveCount, a.nextJob, a.nextNode,
-			a.seq, w.st.view.now,
-			again.liveCount, b.nextJob, b.nextNode, b.seq, again.view.now)
-	}
+	differ("counters", w.st.rec.Counters(), again.rec.Counters())
+	differ("live jobs", w.st.liveCount, again.liveCount)
 	w.samePlan(plan)
 }
 
 // checkUsage holds what everybody used against what a restart makes of it, and rates against what runs.
 func (w *world) checkUsage(again *State) {
 	w.t.Helper()
-	a, b := w.st.view.usage.List(), again.view.usage.List()
+	a, b := w.st.rec.Usage().List(), again.rec.Usage().List()
 	if len(a) != len(b) {
 		w.t.Fatalf("%d spenders, after a restart %d", len(a), len(b))
 	}
@@ -571,7 +567,7 @@ func (w *world) checkUsage(again *State) {
 				w.t.Fatalf("%v used %s %v, after a restart %v", k, what, x, y)
 			}
 		}
-		was, is := w.st.view.usage.Decay.Read(x, w.now), again.view.usage.Decay.Read(b[at], w.now)
+		was, is := w.st.rec.Usage().Decay.Read(x, w.now), again.rec.Usage().Decay.Read(b[at], w.now)
 		for what, p := range map[string][2]*policy.Reading{"in all": {&was.All, &is.All}} {
 			same(what, p[0].Raw, p[1].Raw)
 			same(what+" wall", p[0].Wall, p[1].Wall)
@@ -585,7 +581,7 @@ func (w *world) checkUsage(again *State) {
 		wall := int64(0)
 		for j := range w.st.Snapshot().Jobs() {
 			if isCharged(j) && j.Spec.Project == k.Project && j.Spec.User == k.User {
-				wall += int64(math.Round(w.st.view.qos[j.Spec.QOS].Factor() * policy.Micro))
+				wall += int64(math.Round(w.st.rec.QOSByName()[j.Spec.QOS].Factor() * policy.Micro))
 			}
 		}
 		if wall != x.All.WallRate {

@@ -1,4 +1,4 @@
-package state
+package live
 
 import (
 	"cmp"
@@ -7,19 +7,23 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/conf"
 	"bireme.dev/bireme/internal/engine/state/usage"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// priorityInputs is the part of priorities that jobs share, as of the last survey. It is a value: snapshots have it
+// basePriority is every job's priority before nice, where policy has nothing to say.
+const basePriority = 10_000
+
+// Ranking is the part of priorities that jobs share, as of the last survey. It is a value: snapshots have it
 // too.
-type priorityInputs struct {
-	cfg     *Priority // nil: first come, first served
-	cluster policy.Cluster
-	totals  map[core.PartitionName]policy.TRES
-	tree    *policy.Tree
-	accrual bool // limits say how many jobs grow older
+type Ranking struct {
+	Config  *conf.Priority
+	Cluster policy.Cluster
+	Totals  map[core.PartitionName]policy.TRES // of each partition
+	Tree    *policy.Tree                       // of fair shares; nil: nothing goes by them
+	Accrual bool                               // limits say how many jobs grow older
 }
 
 // Factor is one part of a job's priority.
@@ -43,18 +47,21 @@ type Factors struct {
 	Nice     int64
 }
 
+// Ranking is what jobs share of their priorities, nil for first come, first served.
+func (v *Snapshot) Ranking() *Ranking { return v.ranking }
+
 // Factors tells what a job's priority is made of.
 func (v *Snapshot) Factors(j *core.Job) *Factors {
 	out := &Factors{Fixed: j.Flags.Has(core.FixedPriority) || j.Spec.More().Priority != nil, Nice: int64(j.Spec.Nice)}
 	out.Site, out.Run = int64(j.Spec.More().Site), v.runPoints(j.Spec)
-	if v.priorityInputs == nil {
+	if v.ranking == nil {
 		out.Base = basePriority
-		out.Priority = v.priority(j, j.Spec)
+		out.Priority = v.Priority(j, j.Spec)
 		return out
 	}
-	cfg := v.priorityInputs.cfg
+	cfg := v.ranking.Config
 	x := v.policyJob(j, j.Spec)
-	f, w := cfg.Factors(&x, &v.priorityInputs.cluster, v.now), &cfg.Weights
+	f, w := cfg.Factors(&x, &v.ranking.Cluster, v.now), &cfg.Weights
 	out.List = []Factor{
 		{"age", f.Age, float64(w.Age)},
 		{"fairshare", f.FairShare, float64(w.FairShare)},
@@ -70,20 +77,20 @@ func (v *Snapshot) Factors(j *core.Job) *Factors {
 	return out
 }
 
-// priority works out the priority of a job with a spec.
-func (v *Snapshot) priority(j *core.Job, spec *core.Spec) uint32 {
-	if v.priorityInputs == nil {
+// Priority works out the priority of a job with a spec.
+func (v *Snapshot) Priority(j *core.Job, spec *core.Spec) uint32 {
+	if v.ranking == nil {
 		p := basePriority - int64(spec.Nice) + int64(spec.More().Site) + v.runPoints(spec)
 		return uint32(min(max(p, 1), math.MaxUint32-1))
 	}
 	x := v.policyJob(j, spec)
-	f := v.priorityInputs.cfg.Factors(&x, &v.priorityInputs.cluster, v.now)
-	return v.priorityInputs.cfg.Priority(&f, x.Site, x.Nice)
+	f := v.ranking.Config.Factors(&x, &v.ranking.Cluster, v.now)
+	return v.ranking.Config.Priority(&f, x.Site, x.Nice)
 }
 
 // policyJob is what policy reads of a job.
 func (v *Snapshot) policyJob(j *core.Job, spec *core.Spec) policy.Job {
-	k := v.priorityInputs
+	k := v.ranking
 	x := policy.Job{
 		User: spec.User, Project: spec.Project, Limit: spec.TimeLimit, Submit: j.Submit, FairShare: 1,
 		Nice: int64(spec.Nice), Site: int64(spec.More().Site) + v.runPoints(spec),
@@ -93,29 +100,29 @@ func (v *Snapshot) policyJob(j *core.Job, spec *core.Spec) policy.Job {
 	} else {
 		x.TRES, _ = alloc.RequestedTRES(spec)
 	}
-	if accruesAge(j) {
-		if x.Accrues = max(j.Eligible, j.Released); k.accrual {
+	if AccruesAge(j) {
+		if x.Accrues = max(j.Eligible, j.Released); k.Accrual {
 			x.Accrues = j.Accrue
 		}
 	}
 	for name := range strings.SplitSeq(string(spec.Partition), ",") { // the best of those it may start in
 		for i := range v.partitions {
-			if p := &v.partitions[i]; string(p.Name) == name && partitionPriority(p) > x.PartPrio {
-				x.PartPrio, x.PartTRES = partitionPriority(p), k.totals[p.Name]
+			if p := &v.partitions[i]; string(p.Name) == name && PartitionPriority(p) > x.PartPrio {
+				x.PartPrio, x.PartTRES = PartitionPriority(p), k.Totals[p.Name]
 			}
 		}
 	}
 	if q := v.qos[spec.QOS]; q != nil {
 		x.QOSPrio = q.Priority
 	}
-	if k.cluster.MaxAssoc > 0 {
+	if k.Cluster.MaxAssoc > 0 {
 		v.EachAssociation(spec.User, spec.Project, func(a *core.Association) bool {
 			x.AssocPrio = a.Priority
 			return x.AssocPrio > 0
 		})
 	}
-	if k.tree != nil {
-		if f, ok := k.tree.Factor(spec.Project, spec.User); ok {
+	if k.Tree != nil {
+		if f, ok := k.Tree.Factor(spec.Project, spec.User); ok {
 			x.FairShare = f
 		}
 	}
@@ -141,10 +148,10 @@ type Share struct {
 func (v *Snapshot) Shares() []Share {
 	var flags policy.Flag
 	damp := int64(1)
-	if v.priorityInputs != nil {
-		flags, damp = v.priorityInputs.cfg.Flags, v.priorityInputs.cfg.Damp
+	if v.ranking != nil {
+		flags, damp = v.ranking.Config.Flags, v.ranking.Config.Damp
 	}
-	t := v.fairShareTree(v.now)
+	t := v.FairShareTree(v.now)
 	t.FairShare(flags, damp)
 	var out []Share
 	for a := range t.Associations() {
@@ -175,8 +182,8 @@ func (v *Snapshot) QOSUsage() map[core.QOSName]policy.Usage {
 	return out
 }
 
-// fairShareTree is the tree of projects and their users, with what they used by now.
-func (v *Snapshot) fairShareTree(now core.Time) *policy.Tree {
+// FairShareTree is the tree of projects and their users, with what they used by now.
+func (v *Snapshot) FairShareTree(now core.Time) *policy.Tree {
 	list := v.Associations()
 	at := map[usage.Key]int{}
 	for i := range list {
@@ -207,3 +214,9 @@ func (v *Snapshot) fairShareTree(now core.Time) *policy.Tree {
 	core.Assert(err == nil, "projects are no tree: %v", err)
 	return t
 }
+
+// PartitionPriority is the factor of a partition, 1 or more.
+func PartitionPriority(p *core.Partition) uint32 { return uint32(max(1, p.PriorityFactor)) }
+
+// AccruesAge reports whether nothing that was said of a job itself, a hold or a dependency, keeps its age from growing.
+func AccruesAge(j *core.Job) bool { return !j.Flags.Held() && j.Needs == nil }

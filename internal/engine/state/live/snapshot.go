@@ -1,4 +1,4 @@
-package state
+package live
 
 import (
 	"iter"
@@ -36,9 +36,9 @@ type Snapshot struct {
 	licenseTotals  map[string]int64 // that there are; never changed
 	defaultProject core.ProjectName
 
-	priorityInputs *priorityInputs // nil: first come, first served
-	runWeight      int64
-	usage          usage.Table
+	ranking   *Ranking // nil: first come, first served
+	runWeight int64
+	usage     usage.Table
 }
 
 // Seq is the number of the last event in the snapshot.
@@ -176,6 +176,9 @@ func (u *NodeUse) addGres(g core.GresAlloc) {
 	u.Units = append(u.Units, g)
 }
 
+// NumNodes counts nodes.
+func (v *Snapshot) NumNodes() int { return v.nodes.Len() }
+
 // Node finds a node.
 func (v *Snapshot) Node(name core.NodeName) (*core.Node, bool) {
 	id, ok := v.nodeIDs[name]
@@ -245,5 +248,46 @@ func (v *Snapshot) Runs() []*core.Run {
 	})
 }
 
+// runKey names an open run.
+type runKey struct {
+	project core.ProjectName
+	name    string
+}
+
+// Usage is the table of meters.
+func (v *Snapshot) Usage() *usage.Table { return &v.usage }
+
 // Partitions lists partitions in config order.
 func (v *Snapshot) Partitions() []core.Partition { return v.partitions }
+
+// LicenseUse is a license and what has become of it.
+type LicenseUse struct {
+	core.License
+	Used     int64 `json:"used"`
+	Reserved int64 `json:"reserved"` // by advance reservations that go on
+}
+
+// Licenses tells what there is of each license and what jobs hold, by name. It reads all live jobs.
+func (v *Snapshot) Licenses() []LicenseUse {
+	if len(v.licenseTotals) == 0 {
+		return nil
+	}
+	used, reserved := map[string]int64{}, map[string]int64{}
+	for _, j := range v.jobs.All() {
+		for _, l := range j.Alloc.Licenses() {
+			used[l.Name] += l.Total
+		}
+	}
+	for _, r := range v.reservations {
+		if r.Start <= v.now && v.now < r.End {
+			for _, l := range r.Licenses {
+				reserved[l.Name] += l.Total
+			}
+		}
+	}
+	out := make([]LicenseUse, 0, len(v.licenseTotals))
+	for _, name := range slices.Sorted(maps.Keys(v.licenseTotals)) {
+		out = append(out, LicenseUse{core.License{Name: name, Total: v.licenseTotals[name]}, used[name], reserved[name]})
+	}
+	return out
+}
