@@ -230,7 +230,7 @@ func (ps *pass) applyAdvance() {
 		a.AdvanceJobs = a.AdvanceJobs[:0]
 	}
 	for _, h := range p.allocations {
-		for i, a := range p.nodesOf(h) {
+		for i, a := range p.ledger.NodesOf(h) {
 			if na := &h.Alloc.Nodes[i]; a != nil && !na.Done {
 				a.AddAdvanceJob(na, h.Alloc.Inside(), max(h.End, now+alloc.OverdueDelay))
 			}

@@ -33,7 +33,7 @@
 //	│     │  │  ├─ chooseNow       fit.Request.Choose: which nodes                              timelimit.go, package fit
 //	│     │  │  ├─ recordRefusal   no placement: remember what was missing                      refusal.go
 //	│     │  │  └─ start           book it in the ledger, append it to Plan.Starts
-//	│     │  └─ preemptFor   finds victims; starts on suspended jobs' CPUs, or reserves         preempt.go, victims.go
+//	│     │  └─ preemptFor   finds victims; starts on suspended jobs' CPUs, or reserves         preempt.go, package victim
 //	│     ├─ handleBlocked   it did not start: THE BACKFILL RULE. The head of a queue gets
 //	│     │  └─ reserve      a reservation at its earliest start (startSearch)                  reserve.go
 //	│     └─ advanceWalk     next job; skips those known not to start. In long queues
@@ -83,7 +83,8 @@
 //   - Reasons are computed on demand; free CPUs and memory of all nodes lie in one slice (opennodes.go).
 //
 // Sub-packages: ledger (what nodes have free, now and later), fit (whether a job fits, and where), sorted (queues and
-// ends), alloc (one job in numbers), preempt (who may preempt whom), advance (advance reservations).
+// ends), alloc (one job in numbers), preempt (who may preempt whom), victim (whom to preempt), advance (advance
+// reservations).
 //
 // # To change X, look at Y
 //
@@ -94,7 +95,7 @@
 //	number of reservations         reservationsPerQueue (rule.go)
 //	when and where one begins      reserveOne, startSearch (reserve.go); searchcache.go must agree
 //	what backfilled jobs may use   freeUntil and freeAt (ledger/resources.go), reserveOnNodes (reserve.go)
-//	preemption                     who: package preempt; which victims: victims.go; what follows: preempt.go
+//	preemption                     who: package preempt; which victims: package victim; what follows: preempt.go
 //	limits                         package policy; isLimited, isLimitedNow, exceedsLimit (limits.go)
 //	advance reservations           package advance, advance.go
 //	topology, node sets, GRES      package fit: topology, segments, blocks; nodeset, cover; detail, gputypes

@@ -186,7 +186,7 @@ func (w *forecastBuild) addEnding() int {
 		return w.nextPhase()
 	}
 	w.resumed, w.lastEnd = true, *e
-	for i, a := range w.p.nodesOf(e.Alloc) {
+	for i, a := range w.p.ledger.NodesOf(e.Alloc) {
 		if na := &e.Alloc.Alloc.Nodes[i]; a != nil && !na.Done {
 			w.model.addRunning(a, na, e.Alloc, e.At, i == 0)
 		}

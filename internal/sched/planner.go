@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 	"bireme.dev/bireme/internal/sched/sorted"
+	"bireme.dev/bireme/internal/sched/victim"
 )
 
 // Config is what the planner needs beside jobs and nodes.
@@ -150,7 +151,7 @@ type Planner struct {
 
 	borrowed   map[core.JobID][]core.Lent // CPUs that jobs use of suspended jobs, by user of the CPUs
 	exemptions sorted.List[exemption, *exemption]
-	victims    victimSearch
+	victims    *victim.Search
 
 	currentJob core.JobID // see CurrentJob
 
@@ -248,7 +249,7 @@ func New(cfg Config) *Planner {
 	p.hets.planner = p
 	p.usePreemption(cfg.Preemption)
 	p.freed.first, p.changed.first, p.classWalkMinJobs, p.trackMinNodes = 1, 1, 64, 16
-	p.victims.freeFunc = p.victims.freeOn
+	p.victims = victim.New(p.ledger)
 	p.ledger.SetTopology(cfg.Topology)
 	p.ledger.SetRules(ledger.RulesOf(cfg.AllocUnit, cfg.Partitions, cfg.Hosts))
 	for _, l := range cfg.Licenses {
@@ -522,15 +523,4 @@ func (p *Planner) release(h *ledger.Allocation) {
 			delete(p.arrayRunning, h.ArrayBase)
 		}
 	}
-}
-
-// nodesOf returns a job's nodes in the ledger; nil stands for nodes that are gone.
-func (p *Planner) nodesOf(h *ledger.Allocation) []*ledger.Node {
-	if h.NodesVersion != p.ledger.Version {
-		h.NodesVersion, h.Nodes = p.ledger.Version, make([]*ledger.Node, len(h.Alloc.Nodes))
-		for i := range h.Nodes {
-			h.Nodes[i] = p.ledger.Nodes[h.Alloc.Nodes[i].Node]
-		}
-	}
-	return h.Nodes
 }

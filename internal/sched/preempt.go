@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 	"bireme.dev/bireme/internal/sched/sorted"
+	"bireme.dev/bireme/internal/sched/victim"
 )
 
 // preemptions is what a pass does to running jobs so that others can start. It is taken back when the pass ends.
@@ -183,33 +184,18 @@ func (ps *pass) victimsMayExist(s *partitionClass) bool {
 	if s.victimMemo.epoch == p.refusalEpoch {
 		from = s.victimMemo.leaving
 	}
+	req := p.victimRequest(s, nil)
 	for _, a := range ps.leaving[from:] {
-		if s.part.has(a) && p.victims.potential(p, s, a, now) > 0 {
+		if s.part.has(a) && p.victims.Potential(&req, a, now) > 0 {
 			return true
 		}
 	}
 	for i := s.victimMemo.freedSeq; i < p.freed.next(); i++ {
-		if a := p.freed.at(i); a.FreedSeq == i && s.part.has(a) && p.victims.potential(p, s, a, now) > 0 {
+		if a := p.freed.at(i); a.FreedSeq == i && s.part.has(a) && p.victims.Potential(&req, a, now) > 0 {
 			return true
 		}
 	}
 	return false
-}
-
-// potential returns how many tasks a node could take without any job that the class could ever preempt: an upper bound
-// of what a search finds.
-func (hu *victimSearch) potential(p *Planner, s *partitionClass, a *ledger.Node, now core.Time) int32 {
-	hu.planner, hu.class, hu.req, hu.node, hu.now, hu.end, hu.ignoreReservations = p, s, &s.req, a, now, alloc.Never, true
-	hu.free.CopyFrom(&a.Free)
-	any := core.Job{Priority: math.MaxUint32}
-	for _, st := range a.Preemptable {
-		if st.Alloc.IsLeaving(now) || st.Alloc.Preempted || s.preemptor.MayPreempt(&any, st.Alloc.Victim) {
-			a.Book(&hu.free, nil, &st.Alloc.Alloc.Nodes[st.Index], st.Alloc.Terms, 1)
-		}
-	}
-	room := hu.tasksOn(a)
-	hu.node = nil
-	return room
 }
 
 // preemptFor preempts jobs for one that cannot start now, if it may and that helps. The job starts on CPUs of jobs that
@@ -244,27 +230,28 @@ func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int)
 		if ps.hasNoVictims(s, j.Priority, end) {
 			return false
 		}
-		hu := ps.newVictimSearch(s, j, end)
+		search := ps.p.victims
+		search.Prepare(ps.p.victimRequest(s, j), ps.plan.Now, end)
 		if s.preemptor.Rules.Suspends {
-			if picks := hu.run(s); picks != nil && len(hu.victims) > 0 {
-				return ps.startOnSuspended(hu, s, j, task, picks, end)
+			if picks := search.Run(); picks != nil && len(search.Victims) > 0 {
+				return ps.startOnSuspended(search, s, j, task, picks, end)
 			}
 		}
 		// It starts when they are gone, and must not delay a reservation then.
-		hu.countLeaving, hu.end = true, alloc.AddTime(alloc.AddTime(ps.plan.Now+alloc.OverdueDelay,
+		search.CountLeaving, search.End = true, alloc.AddTime(alloc.AddTime(ps.plan.Now+alloc.OverdueDelay,
 			core.Time(s.preemptor.Rules.LongestGrace)*1e6), alloc.TimeLimit(j.Spec))
-		picks := hu.run(s)
+		picks := search.Run()
 		if picks == nil {
-			ps.recordNoVictims(hu, s, j, end)
+			ps.recordNoVictims(search, s, j, end)
 			return false
 		}
-		if ps.overLimit = ps.p.limits != nil && ps.exceedsLimit(s, j, hu.allocFor(s, picks)); ps.overLimit {
+		if ps.overLimit = ps.p.limits != nil && ps.exceedsLimit(s, j, search.AllocFor(picks)); ps.overLimit {
 			return false
 		}
 		ps.countPreemptStart(j)
 		on, done := namesOf(picks), len(ps.plan.Preempts)
-		if len(hu.victims) > 0 && !ps.startsWithoutPreempting(s, j, hu.victims) {
-			for _, st := range hu.victims {
+		if len(search.Victims) > 0 && !ps.startsWithoutPreempting(s, j, search.Victims) {
+			for _, st := range search.Victims {
 				ps.preempt(st.Alloc, s, j)
 			}
 		}
@@ -343,14 +330,12 @@ func (ps *pass) goneBy(h *ledger.Allocation) core.Time {
 	return max(alloc.AddTime(ps.plan.Now, core.Time(h.Victim.Grace)*1e6), ps.plan.Now+alloc.OverdueDelay)
 }
 
-// newVictimSearch prepares a search for jobs to suspend.
-func (ps *pass) newVictimSearch(s *partitionClass, j *core.Job, end core.Time) *victimSearch {
-	hu := &ps.p.victims
-	hu.planner, hu.class, hu.req, hu.preemptor, hu.job, hu.now, hu.end, hu.countLeaving, hu.ignoreReservations = ps.p,
-		s, &s.req, s.preemptor, j, ps.plan.Now, end, false, false
-	hu.tasksPerNode = (s.req.Tasks + s.req.NodesMin - 1) / s.req.NodesMin
-	hu.order = s.preemptor.Rules.Cfg.Order
-	return hu
+// victimRequest is a job of a class as a search for victims needs it.
+func (p *Planner) victimRequest(s *partitionClass, j *core.Job) victim.Request {
+	return victim.Request{
+		Job: j, Fit: &s.req, Preemptor: s.preemptor, Partition: s.part.Name, Nodes: p.nodesFor(s), Advance: s.advance,
+		MayDelayAdvance: s.mayDelayAdvance,
+	}
 }
 
 // startElsewhere starts a job in another of its partitions, before jobs are preempted for it.
@@ -368,13 +353,13 @@ func (ps *pass) startElsewhere(s *partitionClass, j *core.Job) bool {
 }
 
 // recordNoVictims remembers that no victims were found.
-func (ps *pass) recordNoVictims(hu *victimSearch, s *partitionClass, j *core.Job, end core.Time) {
+func (ps *pass) recordNoVictims(search *victim.Search, s *partitionClass, j *core.Job, end core.Time) {
 	p := ps.p
 	ps.unserved = true
 	if j.Pushed != nil { // it was preempted itself, so it may not preempt some jobs that others of its class may
 		any := *j
 		any.Pushed = nil
-		if hu.job = &any; hu.run(s) != nil {
+		if search.Job = &any; search.Run() != nil {
 			return
 		}
 	}
@@ -383,7 +368,7 @@ func (ps *pass) recordNoVictims(hu *victimSearch, s *partitionClass, j *core.Job
 	if s.preemptor.DependsOnPriority() {
 		k.priority = j.Priority
 	}
-	if hu.ignoreReservations = true; len(ps.reserved) == 0 || hu.run(s) == nil {
+	if search.IgnoreReservations = true; len(ps.reserved) == 0 || search.Run() == nil {
 		k.freedSeq, k.end = p.freed.next(), 0
 		k.until = p.nextVictimTime(ps.plan.Now)
 	}
@@ -414,7 +399,7 @@ func (ps *pass) preempt(h *ledger.Allocation, s *partitionClass, j *core.Job) {
 	p := ps.p
 	ps.changed = append(ps.changed, changedAlloc{h, *h})
 	p.ends.Remove(ledger.AllocEnd{At: h.End, Id: h.Id})
-	for _, a := range p.nodesOf(h) {
+	for _, a := range p.ledger.NodesOf(h) {
 		if a != nil {
 			a.RemoveEnd(h)
 			p.noteChanged(a)
@@ -431,12 +416,12 @@ func (ps *pass) preempt(h *ledger.Allocation, s *partitionClass, j *core.Job) {
 
 // startOnSuspended starts a job now on free resources and on CPUs of jobs that are suspended for it. It returns false
 // if that exceeds a limit.
-func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Job, task int32, picks []fit.Choice,
+func (ps *pass) startOnSuspended(search *victim.Search, s *partitionClass, j *core.Job, task int32, picks []fit.Choice,
 	end core.Time,
 ) bool {
 	p := ps.p
-	who := make([]*ledger.Allocation, len(hu.victims))
-	for i, st := range hu.victims {
+	who := make([]*ledger.Allocation, len(search.Victims))
+	for i, st := range search.Victims {
 		who[i] = st.Alloc
 	}
 	free := make([]int32, len(picks)) // free CPUs without the victims', where CPUs are not numbered
@@ -446,7 +431,7 @@ func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Jo
 	for _, h := range who {
 		p.moveCPUs(h, true)
 	}
-	al := s.req.Alloc(s.part.Name, picks, hu.view())
+	al := s.req.Alloc(s.part.Name, picks, search.View())
 	terms := alloc.TermsOf(j.Spec, al)
 	ps.recordExtras(s, al, end)
 	if ps.overLimit = ps.exceedsLimit(s, j, al); ps.overLimit {
@@ -557,7 +542,7 @@ func (p *Planner) moveCPUs(h *ledger.Allocation, back bool) {
 
 // removeEnds undoes addEnds.
 func (p *Planner) removeEnds(h *ledger.Allocation) {
-	for _, a := range p.nodesOf(h) {
+	for _, a := range p.ledger.NodesOf(h) {
 		if a != nil {
 			a.RemoveEnd(h)
 			p.noteChanged(a)

@@ -246,7 +246,7 @@ func (sw *startSearch) setTime(t core.Time) {
 
 // release returns a job's resources to its nodes and reports whether any of these are nodes of the search.
 func (sw *startSearch) release(h *ledger.Allocation) (any bool) {
-	for i, a := range sw.pass.p.nodesOf(h) {
+	for i, a := range sw.pass.p.ledger.NodesOf(h) {
 		na := &h.Alloc.Nodes[i]
 		if a != nil && !na.Done && sw.follow(a) {
 			h.ReturnTo(a, i, &a.FreeThen, a.SharersThen)

@@ -19,7 +19,7 @@ type Allocation struct {
 	Job          *core.Job  // whose it is
 	LimitUse     *policy.Stake
 	Nodes        []*Node // its nodes, as of
-	NodesVersion int     // this version of the ledger; see Planner.nodesOf
+	NodesVersion int     // this version of the ledger; see Ledger.NodesOf
 
 	Id        core.JobID         // of those a planner keeps between passes
 	Victim    *preempt.Candidate // nil: it may not be preempted
@@ -111,4 +111,15 @@ func (c *NodeReservation) ChangeTimes(out []core.Time, now, length core.Time) []
 		out = append(out, alloc.Never)
 	}
 	return out
+}
+
+// NodesOf returns a job's nodes; nil stands for nodes that are gone.
+func (l *Ledger) NodesOf(h *Allocation) []*Node {
+	if h.NodesVersion != l.Version {
+		h.NodesVersion, h.Nodes = l.Version, make([]*Node, len(h.Alloc.Nodes))
+		for i := range h.Nodes {
+			h.Nodes[i] = l.Nodes[h.Alloc.Nodes[i].Node]
+		}
+	}
+	return h.Nodes
 }
