@@ -15,7 +15,7 @@
 // planner as it was: starts are booked while the pass runs and taken back at its end. The engine checks each start
 // again and carries it out; what really happened comes back through Apply. The main law: after any sequence of Apply,
 // Pass returns what a planner built from the same records would return. All that is kept between passes is a cache (one
-// exception: timetable.go).
+// exception: package timetable).
 //
 // # The steps of a pass
 //
@@ -24,7 +24,7 @@
 //	├─ expireSwitchWaits     jobs that waited long enough for few switches take any nodes       switchwait.go
 //	├─ applyAdvance          windows of advance reservations, and what they hold of nodes       advance.go
 //	├─ walkQueues            starts jobs
-//	│  ├─ runTimetable       instead of all below: RuleConservative on one node                 timetable.go
+//	│  ├─ runTimetable       instead of all below: RuleConservative on one node                 conservative.go
 //	│  ├─ walkAdvanceQueues  jobs that run only in advance reservations of whole nodes          advance.go
 //	│  └─ walkInOrder        the first job of all queues (comesBefore), until all are closed
 //	│     ├─ tryStart        one job, or one array task after the other; over a limit: skipped
@@ -84,14 +84,14 @@
 //
 // Sub-packages: ledger (what nodes have free, now and later), fit (whether a job fits, and where), sorted (queues and
 // ends), alloc (one job in numbers), preempt (who may preempt whom), victim (whom to preempt), advance (advance
-// reservations).
+// reservations), timetable (conservative backfill on one node).
 //
 // # To change X, look at Y
 //
 //	order of a queue               queueEntry.Compare (queue.go) and the same in classMember.Compare (classwalk.go);
 //	                               withRank (preemptrules.go); between partitions comesBefore (pass.go)
 //	who may backfill past whom     walkInOrder (pass.go), before tryStart; see below
-//	EASY, conservative, SJF        Rule (rule.go); handleBlocked, walkQueues (pass.go); timetable.go
+//	EASY, conservative, SJF        Rule (rule.go); handleBlocked, walkQueues (pass.go); conservative.go
 //	number of reservations         reservationsPerQueue (rule.go)
 //	when and where one begins      reserveOne, startSearch (reserve.go); searchcache.go must agree
 //	what backfilled jobs may use   freeUntil and freeAt (ledger/resources.go), reserveOnNodes (reserve.go)

@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 	"bireme.dev/bireme/internal/sched/sorted"
+	"bireme.dev/bireme/internal/sched/timetable"
 	"bireme.dev/bireme/internal/sched/victim"
 )
 
@@ -114,7 +115,7 @@ type Planner struct {
 	classReasonsStale bool
 	key               func(*core.Job, core.Time) classKey
 
-	timetable *timetable // of RuleConservative
+	timetable *timetable.Timetable // of RuleConservative
 
 	limits  *limitState // nil: there are none
 	meters  map[meterKey]*policy.Meter
@@ -256,7 +257,7 @@ func New(cfg Config) *Planner {
 		p.licenses[l.Name] = &licensePool{total: l.Total}
 	}
 	if cfg.Rule == RuleConservative {
-		p.timetable = &timetable{jobs: map[core.JobID]*timetableJob{}}
+		p.timetable = timetable.New()
 	}
 	for _, c := range cfg.Partitions {
 		part := &partition{Partition: c, nodes: alloc.PartitionNodes(&c, cfg.Hosts)}
