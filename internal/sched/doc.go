@@ -33,7 +33,7 @@
 //	│     │  │  ├─ chooseNow       fit.Request.Choose: which nodes                              timelimit.go, package fit
 //	│     │  │  ├─ recordRefusal   no placement: remember what was missing                      refusal.go
 //	│     │  │  └─ start           book it in the ledger, append it to Plan.Starts
-//	│     │  └─ preemptFor   finds victims; starts on suspended jobs' CPUs, or reserves         preempt.go, package victim
+//	│     │  └─ preemptFor   finds victims; starts on suspended jobs' CPUs, or reserves         preempt.go, victim
 //	│     ├─ handleBlocked   it did not start: THE BACKFILL RULE. The head of a queue gets
 //	│     │  └─ reserve      a reservation at its earliest start (startSearch)                  reserve.go
 //	│     └─ advanceWalk     next job; skips those known not to start. In long queues
@@ -84,7 +84,8 @@
 //
 // Sub-packages: ledger (what nodes have free, now and later), fit (whether a job fits, and where), sorted (queues and
 // ends), alloc (one job in numbers), preempt (who may preempt whom), victim (whom to preempt), advance (advance
-// reservations), timetable (conservative backfill on one node).
+// reservations), timetable (conservative backfill on one node), provision (which nodes to create or
+// power up).
 //
 // # To change X, look at Y
 //
@@ -99,7 +100,7 @@
 //	limits                         package policy; isLimited, isLimitedNow, exceedsLimit (limits.go)
 //	advance reservations           package advance, advance.go
 //	topology, node sets, GRES      package fit: topology, segments, blocks; nodeset, cover; detail, gputypes
-//	provisioning                   provision.go
+//	provisioning                   package provision; for which jobs: provision.go
 //	reasons and their texts        Plan.waitReason (plan.go); assess (class.go)
 //	a field of the request         fit/request.go: Request, RequestOf, and always KeyOf, else unequal jobs share a class;
 //	                               used by Accepts (fit/place.go), TasksIn and Usage (fit/request.go), fit/alloc.go

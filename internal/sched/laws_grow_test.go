@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -44,7 +45,7 @@ func TestGrowthIsAskedForOnce(t *testing.T) {
 				rt.Fatalf("kept up to date it wishes for %s, built cold for %s", a, b)
 			}
 			for _, x := range plan.Provision {
-				k := w.p.findOffer(x.Offer)
+				k := slices.IndexFunc(w.cfg.Offers, func(o core.Offer) bool { return o.Name == x.Offer })
 				for range x.Count {
 					made[x.Offer]++
 					n := &core.Node{

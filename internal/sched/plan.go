@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/ledger"
+	"bireme.dev/bireme/internal/sched/provision"
 )
 
 // Plan is the result of a pass. It is never changed. The engine checks each start again and carries it out.
@@ -30,10 +31,10 @@ type Plan struct {
 	keyFunc       func(*core.Job, core.Time) classKey // see Planner.newKeyFunc
 	limits        *policy.View                        // the limits' counters as of this pass
 	whoFunc       func(*core.Spec, core.PartitionName) (policy.Who, bool)
-	reservedOn    map[core.JobID][]core.NodeName // their nodes, for up to maxReservedOn jobs
-	provisioned   map[core.JobID]provisionInfo   // jobs that provisioned nodes could hold
-	hetReasons    map[core.JobID]Reason          // het jobs that are in no queue, by first component
-	forecast      *Forecast                      // for jobs that are not in expected; see WithForecast
+	reservedOn    map[core.JobID][]core.NodeName  // their nodes, for up to maxReservedOn jobs
+	provisioned   map[core.JobID]provision.Served // jobs that provisioned nodes could hold
+	hetReasons    map[core.JobID]Reason           // het jobs that are in no queue, by first component
+	forecast      *Forecast                       // for jobs that are not in expected; see WithForecast
 
 	licenseReasons map[classKey]Reason        // classes that wait for licenses
 	advanceReasons map[core.JobID]core.Reason // heads that advance reservations keep from starting
