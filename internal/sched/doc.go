@@ -85,7 +85,7 @@
 // Sub-packages: ledger (what nodes have free, now and later), fit (whether a job fits, and where), sorted (queues and
 // ends), alloc (one job in numbers), preempt (who may preempt whom), victim (whom to preempt), advance (advance
 // reservations), timetable (conservative backfill on one node), provision (which nodes to create or
-// power up).
+// power up), forecast (when all jobs will start, about).
 //
 // # To change X, look at Y
 //

@@ -2,46 +2,37 @@ package sched
 
 import (
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/forecast"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/sorted"
 )
 
-// Forecast is when the jobs of a queue will start, about, if nothing more arrives and all lasts as long as it may. The
-// plan knows that of the few jobs it reserved for; a forecast lets the whole queue run off on a rough picture of the
-// cluster (see outlook). It is worked out in slices, Step by Step, between passes: it reads the planner as it is at
-// each slice, so what comes and goes meanwhile may be in it or not. Once done it is never changed, and any number of
-// readers may have it.
+// Forecast estimates when pending jobs will start if no more jobs arrive and all use their time limit. A plan knows
+// that only of the few jobs with a reservation; a forecast lets the whole queue run off on a model of the cluster
+// (package forecast). It is computed in slices (Step) between passes. Each slice reads the planner as it is then, so
+// changes meanwhile may be in it or not. Once done it is never changed, and any number of readers may have it.
 type Forecast struct {
-	Now core.Time // it was begun
-
-	base  core.JobID     // keys are relative to it
-	table []forecastSlot // a hash table of 9/8 of the jobs there were
-	used  int
+	Now   core.Time // when it was begun
+	table forecast.Table
 	work  *forecastBuild // nil once it is done
 }
 
-// forecastSlot is what a forecast knows of a job, in 8 bytes: there may be 100,000 of them.
-type forecastSlot struct {
-	key uint32 // of the job; 0: nobody's
-	at  uint32 // seconds from Now
-}
-
-// forecastBuild is a forecast being worked out.
+// forecastBuild is a forecast being computed: it reads the planner and fills the model.
 type forecastBuild struct {
 	p              *Planner
-	model          *forecastModel
+	now            core.Time
+	model          *forecast.Model
 	phase          uint8
-	node           int // the next to be looked at
+	node           int // index of the next node
 	version        int
-	resumed        bool            // something of the list gone through in this phase has been met, last
+	resumed        bool            // in this phase an element of its list was read; the last one was
 	lastEnd        ledger.AllocEnd // this
 	lastIneligible queueEntry      // or this
 	queues         []forecastQueue
-	classIndex     map[*classInfo]int32 // their place in the outlook
+	classIndex     map[*classInfo]int32 // their numbers in the model
 }
 
-// forecastQueue is a partition's queue and how far it has been gone through.
+// forecastQueue is a partition's queue and how far it has been read.
 type forecastQueue struct {
 	part    *partition
 	last    queueEntry
@@ -50,20 +41,20 @@ type forecastQueue struct {
 }
 
 const (
-	phaseNodes      uint8 = iota // what there is
-	phasePending                 // what waits, in order
-	phaseIneligible              // what may not start yet
-	phaseRunning                 // what runs, and until when
-	phaseRun                     // all of that runs off
+	phaseNodes      uint8 = iota // nodes are added to the model,
+	phasePending                 // pending jobs in order,
+	phaseIneligible              // jobs whose begin time lies ahead,
+	phaseRunning                 // running jobs with their ends,
+	phaseRun                     // and the model runs
 )
 
-// Forecast begins a forecast beside a plan of this planner.
+// Forecast begins a forecast that belongs to a plan of this planner.
 func (p *Planner) Forecast(plan *Plan) *Forecast {
-	f := &Forecast{Now: plan.Now, table: make([]forecastSlot, len(p.pending)*9/8+8)}
+	f := &Forecast{Now: plan.Now, table: forecast.NewTable(plan.Now, len(p.pending))}
 	f.work = &forecastBuild{
-		p: p, model: newForecastModel(plan.Now, p), version: p.ledger.Version,
-		classIndex: map[*classInfo]int32{},
+		p: p, now: plan.Now, version: p.ledger.Version, classIndex: map[*classInfo]int32{},
 	}
+	f.work.model = f.work.newModel()
 	for _, part := range p.partitions {
 		f.work.queues = append(f.work.queues, forecastQueue{part: part})
 	}
@@ -82,13 +73,13 @@ func (f *Forecast) Step(n int) (done bool) {
 		case phaseNodes:
 			n -= w.addNode()
 		case phaseRunning:
-			n -= w.addEnding()
+			n -= w.addRunning()
 		case phasePending:
 			n -= w.addPending()
 		case phaseIneligible:
 			n -= w.addIneligible()
 		case phaseRun:
-			cost, over := w.model.run(f)
+			cost, over := w.model.Run(&f.table)
 			if n -= cost; over {
 				f.work = nil
 			}
@@ -98,59 +89,27 @@ func (f *Forecast) Step(n int) (done bool) {
 	return w == nil
 }
 
-// At is when a job will start, about; false if the forecast does not know it.
+// At returns when a job will start, about, and false if the forecast does not know it.
 func (f *Forecast) At(id core.JobID) (core.Time, bool) {
-	if f == nil || f.work != nil || f.used == 0 {
+	if f == nil || f.work != nil {
 		return 0, false
 	}
-	s, _ := f.find(id)
-	if s == nil || s.key == 0 {
-		return 0, false
-	}
-	return f.Now + core.Time(s.at)*1e6, true
+	return f.table.At(id)
 }
 
-// find gives a job's key and its place in the table: its own, or the free one it would take; nil for an id out of
-// range.
-func (f *Forecast) find(id core.JobID) (*forecastSlot, uint32) {
-	off := int64(id-f.base) + 1<<31
-	if off <= 0 || off >= 1<<32 {
-		return nil, 0
+func (w *forecastBuild) newModel() *forecast.Model {
+	p := w.p
+	c := forecast.Config{FCFS: p.cfg.Rule == RuleFCFS, Advances: p.advances, Licenses: map[string]int64{}}
+	for _, part := range p.partitions {
+		c.Partitions = append(c.Partitions, forecast.Partition{Name: part.Name, QOS: part.QOS, Nodes: part.nodes})
 	}
-	key, n := uint32(off), uint64(len(f.table))
-	for i := uint64(key) * 0x9E3779B97F4A7C15 >> 32 * n >> 32; ; i++ {
-		if i == n {
-			i = 0
-		}
-		if s := &f.table[i]; s.key == key || s.key == 0 {
-			return s, key
-		}
+	for name, st := range p.licenses {
+		c.Licenses[name] = st.total
 	}
-}
-
-// record notes when a job will start.
-func (f *Forecast) record(id core.JobID, at core.Time) {
-	if f.used == 0 {
-		f.base = id
+	if p.limits != nil {
+		c.Rules, c.Shares = p.limits.rules, p.limits.shares
 	}
-	s, key := f.find(id)
-	switch {
-	case s == nil, at == alloc.Never:
-		return
-	case s.key == 0 && f.used == len(f.table)-1: // one place stays free: searches end there
-		return
-	case s.key == 0:
-		s.key = key
-		f.used++
-	}
-	s.at = uint32(min((max(0, int64(at-f.Now))+999_999)/1e6, 1<<32-1))
-}
-
-// recordFirst is tell for a job that may be told of again: the first time counts.
-func (f *Forecast) recordFirst(id core.JobID, at core.Time) {
-	if s, _ := f.find(id); f.used == 0 || s != nil && s.key == 0 {
-		f.record(id, at)
-	}
+	return forecast.NewModel(w.now, c)
 }
 
 func (w *forecastBuild) nextPhase() int {
@@ -158,25 +117,24 @@ func (w *forecastBuild) nextPhase() int {
 	return 1
 }
 
-// addNode counts one node.
+// addNode adds the next node.
 func (w *forecastBuild) addNode() int {
-	if w.version != w.p.ledger.Version { // nodes came or went: those counted so far say nothing any more
-		w.version, w.node, w.model = w.p.ledger.Version, 0, newForecastModel(w.model.now, w.p)
+	if w.version != w.p.ledger.Version { // nodes came or went: start over
+		w.version, w.node, w.model = w.p.ledger.Version, 0, w.newModel()
 	}
 	if w.node == len(w.p.ledger.Order) {
 		return w.nextPhase()
 	}
-	a := w.p.ledger.Order[w.node]
+	node := w.p.ledger.Order[w.node]
 	w.node++
-	a.ForecastIndex = -1
-	if a.Record.Usable() {
-		w.model.addNode(a, w.p.partitions)
+	if node.Record.Usable() {
+		w.model.AddNode(node)
 	}
 	return 50 + 20*len(w.p.partitions)
 }
 
-// addEnding counts one job that runs.
-func (w *forecastBuild) addEnding() int {
+// addRunning adds the next running job.
+func (w *forecastBuild) addRunning() int {
 	at := sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd]{List: &w.p.ends}
 	if w.resumed {
 		at = at.List.After(&w.lastEnd)
@@ -186,36 +144,13 @@ func (w *forecastBuild) addEnding() int {
 		return w.nextPhase()
 	}
 	w.resumed, w.lastEnd = true, *e
-	for i, a := range w.p.ledger.NodesOf(e.Alloc) {
-		if na := &e.Alloc.Alloc.Nodes[i]; a != nil && !na.Done {
-			w.model.addRunning(a, na, e.Alloc, e.At, i == 0)
-		}
-	}
+	w.model.AddRunning(e.Alloc, w.p.ledger.NodesOf(e.Alloc), e.At)
 	return 50 * (1 + len(e.Alloc.Alloc.Nodes))
 }
 
-// addPending puts down the next job of the queues, in the order of a pass.
+// addPending adds the next job of the queues, in the order of a pass.
 func (w *forecastBuild) addPending() int {
-	var best *forecastQueue
-	var head *queueEntry
-	for i := range w.queues {
-		l := &w.queues[i]
-		if l.done {
-			continue
-		}
-		c := queueCursor{List: &l.part.queue}
-		if l.started {
-			c = l.part.queue.After(&l.last)
-		}
-		e := c.Current()
-		if e == nil {
-			l.done = true
-			continue
-		}
-		if best == nil || comesBefore(l.part, e, best.part, head) {
-			best, head = l, e
-		}
-	}
+	best, head := w.nextPending()
 	if best == nil {
 		return w.nextPhase()
 	}
@@ -223,20 +158,52 @@ func (w *forecastBuild) addPending() int {
 	c := w.p.pending[head.job.ID].class
 	cost := 50 * len(w.queues)
 	if c == nil || head.class != c.firstUsable() || !w.mayOpen(head) {
-		// It stands in several queues and counts in one; or a limit keeps it, and nobody knows how long.
+		// It is in several queues and counts in one; or a limit keeps it, and nobody knows for how long.
 		return cost
 	}
-	row, ok := w.classIndex[c]
+	number, ok := w.classIndex[c]
 	if !ok {
-		row = w.model.addClass(c, head.job.Spec)
-		w.classIndex[c] = row
-		cost += 20 * len(w.model.pools)
+		number = w.model.AddClass(c.forecastClass(head.job.Spec))
+		w.classIndex[c] = number
+		cost += 20 * w.model.PoolCount()
 	}
-	w.model.addWaiting(head.job, row, w.model.gate(head.gate))
+	w.model.AddPending(head.job, number, head.gate)
 	return cost
 }
 
-// addIneligible puts down the next of the jobs that may not start yet.
+// nextPending returns the next job of all queues, and its queue; nil: there is none.
+func (w *forecastBuild) nextPending() (best *forecastQueue, head *queueEntry) {
+	for i := range w.queues {
+		q := &w.queues[i]
+		if q.done {
+			continue
+		}
+		c := queueCursor{List: &q.part.queue}
+		if q.started {
+			c = q.part.queue.After(&q.last)
+		}
+		e := c.Current()
+		if e == nil {
+			q.done = true
+			continue
+		}
+		if best == nil || comesBefore(q.part, e, best.part, head) {
+			best, head = q, e
+		}
+	}
+	return best, head
+}
+
+// mayOpen reports whether a limit may let a job start when something ends.
+func (w *forecastBuild) mayOpen(e *queueEntry) bool {
+	l := w.p.limits
+	if e.gate == nil || l == nil {
+		return true
+	}
+	return l.tally.Opens(e.gate, l.askOf(e.class, e.job.Spec), e.minTime, w.now, l.shares)
+}
+
+// addIneligible adds the next of the jobs whose begin time lies ahead.
 func (w *forecastBuild) addIneligible() int {
 	at := queueCursor{List: &w.p.ineligible}
 	if w.resumed {
@@ -249,10 +216,31 @@ func (w *forecastBuild) addIneligible() int {
 	w.resumed, w.lastIneligible = true, *e
 	c := w.p.joinClass(e.job, 0) // its class, as if its time had come
 	if c.firstUsable() != nil {
-		w.model.addWaiting(e.job, w.model.addClass(c, e.job.Spec), 0)
+		w.model.AddPending(e.job, w.model.AddClass(c.forecastClass(e.job.Spec)), nil)
 	}
 	w.p.leaveClass(c, e.job)
-	return 50 + 20*len(w.model.pools)
+	return 50 + 20*w.model.PoolCount()
+}
+
+// forecastClass returns the class as the model needs it.
+func (c *classInfo) forecastClass(spec *core.Spec) forecast.Class {
+	first := c.firstUsable()
+	out := forecast.Class{Spec: spec, Licenses: first.licenses, Confined: len(first.options) > 0}
+	for i := range first.options {
+		own := first.options[i].advance
+		if own == nil || !own.ConfinesNodes() {
+			out.Confined = false
+		}
+		if own != nil {
+			out.Advances = append(out.Advances, own)
+		}
+	}
+	for i := range c.partitions {
+		if s := &c.partitions[i]; s.reason == nil {
+			out.Partitions = append(out.Partitions, forecast.ClassPartition{Index: s.part.index, Fit: &s.req})
+		}
+	}
+	return out
 }
 
 // firstUsable returns the first partition of a class that could hold it, or nil.
@@ -265,10 +253,10 @@ func (c *classInfo) firstUsable() *partitionClass {
 	return nil
 }
 
-// PendingCount tells how many jobs wait for their turn or their time.
+// PendingCount returns how many jobs may start, now or from their begin time on.
 func (p *Planner) PendingCount() int { return len(p.pending) }
 
-// WithForecast gives a plan that also knows a forecast.
+// WithForecast returns the plan with a forecast that is done.
 func (p *Plan) WithForecast(f *Forecast) *Plan {
 	if p == nil || f == nil || !f.Done() {
 		return p
