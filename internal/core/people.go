@@ -10,6 +10,7 @@ type User struct {
 	Default  ProjectName `json:"default_project,omitempty"`
 	Created  Time        `json:"created,omitempty"`
 	Disabled bool        `json:"disabled,omitempty"`
+	Email    string      `json:"email,omitempty"`
 }
 
 // Project is who pays and who may: a node in the account tree.
@@ -24,6 +25,10 @@ type Project struct {
 	// of configurations that do not say one; empty: as the project above it has it
 	Runtime string      `json:"runtime,omitempty"`
 	Assoc   Association `json:"assoc,omitzero"`
+	// What follows concerns neither work nor limits.
+	Owner     UserName `json:"owner,omitempty"`          // who made it
+	Public    bool     `json:"public,omitempty"`         // every user may look at it
+	Templates string   `json:"templates_repo,omitempty"` // repository of templates that pages offer
 }
 
 // SharesParent in the place of shares says that one stands as one's parent does (Slurm's Fairshare=parent).

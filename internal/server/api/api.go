@@ -21,6 +21,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/steps"
 	"bireme.dev/bireme/internal/server/audit"
 	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/dstackapi"
 	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/server/limit"
@@ -108,7 +109,7 @@ func New(d Deps) *API {
 		handlers: newHandlers(b, &d, host),
 	}
 	a.streams.Watch, a.events.Watch = a.watch, a.watch
-	a.routes = a.table()
+	a.routes = append(a.table(), dstackapi.Routes(dstackapi.Deps{Base: b, Tokens: a.tokens})...)
 	a.mux = a.newMux()
 	a.cancel = d.Engine.Subscribe(a.published)
 	return a

@@ -60,8 +60,9 @@ var status = map[core.Code]int{
 	core.Unavailable: http.StatusServiceUnavailable, core.Internal: http.StatusInternalServerError,
 }
 
-// fail answers with an error. What is nobody's business but the operator's is logged, not sent.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+// fail answers with an error, in the words of the route's protocol; nil: of no route. What is nobody's business but the
+// operator's is logged, not sent.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, rt *call.Route, err error) {
 	var e *core.Error
 	id := ""
 	if !errors.As(err, &e) {
@@ -90,7 +91,12 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Code == core.Unknown {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	call.WriteJSON(w, code, client.ErrorBody{Error: shortened(e), RequestID: id})
+	short := shortened(e)
+	if rt != nil && rt.Fail != nil {
+		rt.Fail(w, r, code, &short)
+		return
+	}
+	call.WriteJSON(w, code, client.ErrorBody{Error: short, RequestID: id})
 }
 
 // retryAfter is the seconds after which a call may be sent again; 0: waiting does not help. Errors of a limit say it

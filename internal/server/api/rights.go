@@ -117,6 +117,11 @@ func (a *API) allow(rt *call.Route, r *http.Request, who *call.Caller) error {
 		return a.limitQuery(r, t)
 	case call.ByJob:
 		return a.limitJob(r, who)
+	case call.ByPath:
+		if r.PathValue("project") != string(t.Project) {
+			return call.OutsideProject(t)
+		}
+		return nil
 	default:
 		return core.Errorf(core.Denied,
 			"this token (%s) is limited to the jobs and runs of project %s: %s %s is more than that",

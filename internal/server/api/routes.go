@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -12,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/metrics"
 	"bireme.dev/bireme/internal/server/api/people"
 	"bireme.dev/bireme/internal/server/api/selection"
+	"bireme.dev/bireme/internal/server/dstackapi/front"
 )
 
 var jobQuery = []string{
@@ -313,7 +315,11 @@ func (a *API) newMux() *http.ServeMux {
 		mux.HandleFunc(rt.Method+" "+rt.Path, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, count, w, r) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.fail(w, r, core.Errorf(core.NotFound, "there is no %s %s", r.Method, r.URL.Path))
+		if strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, call.Prefix+"/") {
+			front.NoRoute(w, r)
+			return
+		}
+		a.fail(w, r, nil, core.Errorf(core.NotFound, "there is no %s %s", r.Method, r.URL.Path))
 	})
 	return mux
 }
@@ -347,7 +353,7 @@ func (a *API) serve(rt *call.Route, count *metrics.RouteCount, rw http.ResponseW
 		err = a.allow(rt, r, who)
 	}
 	var out any
-	if why := a.Engine.ReadOnly(); err == nil && why != "" && rt.Method != "GET" {
+	if why := a.Engine.ReadOnly(); err == nil && why != "" && rt.Method != "GET" && !rt.Reads {
 		err = core.Errorf(core.Unavailable, "nothing can be recorded now: %s; try again", why)
 	}
 	if err == nil {
@@ -357,7 +363,7 @@ func (a *API) serve(rt *call.Route, count *metrics.RouteCount, rw http.ResponseW
 	count.Add(err)
 	switch {
 	case err != nil && !errors.Is(err, call.ErrAnswered):
-		a.fail(w, r, err)
+		a.fail(w, r, rt, err)
 	case out != nil:
 		call.WriteJSON(w, http.StatusOK, out)
 	}
@@ -367,7 +373,7 @@ func (a *API) serve(rt *call.Route, count *metrics.RouteCount, rw http.ResponseW
 func (a *API) letIn(rt *call.Route, w *call.Answer, r *http.Request) (*call.Caller, error) {
 	w.Long = rt.Lasts != call.Short
 	if rt.Open || rt.Local && a.onLoopback(r) {
-		if rt.Native || rt.Local { // agents show a certificate, which their handlers look at
+		if rt.Native || rt.Local || rt.Fail != nil { // agents show a certificate, which their handlers look at
 			return nil, a.AdmitUnknown(r)
 		}
 		return nil, nil

@@ -104,7 +104,7 @@ func (d *Directory) ChangeMember(in *MemberChange, b *policyset.Set) (*core.Proj
 	if in.By.Plain {
 		mine = core.RoleNone.Rank()
 	}
-	if !in.By.Admin && mine < core.RoleManager.Rank() {
+	if !in.By.Admin && mine < core.RoleManager.Rank() && !in.isOwnPart(p) {
 		return nil, core.Errorf(core.Denied,
 			"only an administrator, or a manager of the project, changes it").Because("access_denied")
 	}
@@ -119,7 +119,7 @@ func (d *Directory) ChangeMember(in *MemberChange, b *policyset.Set) (*core.Proj
 	if at >= 0 {
 		old = p.Members[at].Role
 	}
-	if !in.By.Admin && max(old.Rank(), in.Role.Rank()) > mine {
+	if !in.By.Admin && max(old.Rank(), in.Role.Rank()) > mine && !in.isOwnPart(p) {
 		return nil, core.Errorf(core.Denied, "you cannot give or take a role above your own").Because("access_denied")
 	}
 	if in.Shares != nil || in.Assoc != nil {
@@ -136,6 +136,14 @@ func (d *Directory) ChangeMember(in *MemberChange, b *policyset.Set) (*core.Proj
 		return d.WithMember(in.Project, in.User, in.Role), nil
 	}
 	return nil, nil
+}
+
+// isOwnPart reports whether a user joins a public project, or leaves a project: nobody has to allow it.
+func (in *MemberChange) isOwnPart(p *core.Project) bool {
+	if in.User != in.By.User || in.Shares != nil || in.Assoc != nil {
+		return false
+	}
+	return in.Role == core.RoleNone || p.Public && in.Role == core.RoleUser && p.Member(in.User).Role == core.RoleNone
 }
 
 // checkShares checks shares and limits of the member.

@@ -40,7 +40,7 @@ func (old *Set) Propose(policy *core.Policy, prune bool, keep core.ProjectName, 
 		p.Created = now
 		members := map[core.UserName]core.Member{}
 		if ok {
-			p.Created = was.Created
+			p.Created, p.Owner, p.Public, p.Templates = was.Created, was.Owner, was.Public, was.Templates
 			for _, m := range was.Members {
 				if !prune {
 					members[m.User] = m

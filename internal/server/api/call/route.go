@@ -24,6 +24,10 @@ type Route struct {
 	Lasts        lasting  // how long its answer takes
 	Local        bool     // no identity is asked for where the API listens on loopback only
 	Audit        Auditing // what the audit log calls it; see audit.go
+	Reads        bool     // it changes nothing, though its method is not GET
+	// Fail answers with an error in the words of a foreign protocol; nil: in those of /api/v1. Status is what /api/v1
+	// answers.
+	Fail func(w http.ResponseWriter, r *http.Request, status int, e *core.Error)
 }
 
 // lasting says how long an answer takes and what it counts as.
@@ -54,6 +58,7 @@ const (
 	ByJob                  // the job in the path must be of the project
 	ByQuery                // the query's project is the token's
 	ByEngine               // the engine compares each job with the token's project
+	ByPath                 // the project in the path is the token's
 )
 
 // Key is a route's name in the tables of rights and of the audit log.

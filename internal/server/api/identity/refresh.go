@@ -1,0 +1,58 @@
+package identity
+
+import (
+	"context"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/api/call"
+)
+
+// Refresh gives a user another secret for a client of dstack. Of the caller's own token the secret is replaced. For
+// another user, which takes an administrator, a token is made, and those that were made for such clients before are
+// revoked.
+func (a *Tokens) Refresh(ctx context.Context, who *call.Caller, user core.UserName) (secret string, err error) {
+	secret, hash := newSecret()
+	if t := who.TokenRecord; t != nil && user == who.User {
+		end, err := a.tokenEnd(who, 0, t.Client, time.Now())
+		if err != nil {
+			return "", err
+		}
+		who.AboutToken(t)
+		_, err = engine.Do(ctx, a.Engine, &state.RotateToken{By: who.Identity, ID: t.ID, Hash: hash, Expires: end})
+		return secret, err
+	}
+	now := time.Now()
+	end, err := a.tokenEnd(who, 0, dstackClient, now)
+	if err != nil {
+		return "", err
+	}
+	snap, err := a.Snapshot()
+	if err != nil {
+		return "", err
+	}
+	t := &core.Token{
+		ID: call.NewID(), Hash: hash, Kind: "user", User: user, Client: dstackClient, Created: core.At(now), Expires: end,
+	}
+	if user != who.User {
+		who.Trail.Owner = user
+	}
+	if _, err := engine.Do(ctx, a.Engine, &state.PutToken{By: who.Identity, Token: t}); err != nil {
+		return "", err
+	}
+	who.AboutToken(t)
+	for _, old := range snap.TokensOf(user) {
+		if old.Client != dstackClient || old.Revoked {
+			continue
+		}
+		if _, err := engine.Do(ctx, a.Engine, &state.RevokeToken{By: who.Identity, ID: old.ID}); err != nil {
+			return "", err
+		}
+	}
+	return secret, nil
+}
+
+// dstackClient is what tokens are marked with that are made for dstack's clients.
+const dstackClient = "dstack"

@@ -1,0 +1,46 @@
+package dstackapi
+
+import (
+	"bireme.dev/bireme/internal/dstack/wire"
+	"bireme.dev/bireme/internal/server/api/call"
+	"bireme.dev/bireme/internal/server/api/identity"
+	"bireme.dev/bireme/internal/server/dstackapi/front"
+	"bireme.dev/bireme/internal/server/dstackapi/people"
+)
+
+// Deps are the parts that the handlers stand on: those of the native API.
+type Deps struct {
+	Base   *call.Base
+	Tokens *identity.Tokens
+}
+
+// Routes makes the table of routes.
+func Routes(d Deps) []call.Route {
+	frame := &front.Frame{Base: d.Base}
+	rows := serverRows()
+	rows = append(rows, people.New(d.Base, d.Tokens).Rows()...)
+	list := make([]call.Route, 0, len(rows))
+	for _, row := range rows {
+		list = append(list, frame.Route(row))
+	}
+	return list
+}
+
+func serverRows() []front.Row {
+	return []front.Row{
+		{Method: "GET", Path: "/healthcheck", Level: front.Public, Handle: front.NoBody(healthcheck)},
+		{Path: "/api/server/get_info", Level: front.Public, Handle: front.NoBody(getInfo)},
+		{Path: "/api/auth/list_providers", Level: front.Public, Handle: front.NoBody(noProviders)},
+		{Path: "/api/backends/list_types", Level: front.Public, Handle: front.NoBody(noBackends)},
+	}
+}
+
+func healthcheck(*front.Call) (any, error) { return wire.Health{Status: "running"}, nil }
+
+func getInfo(*front.Call) (any, error) { return wire.ServerInfo{ServerVersion: wire.Speaks}, nil }
+
+// noProviders says that nobody signs in through another server.
+func noProviders(*front.Call) (any, error) { return []struct{}{}, nil }
+
+// noBackends says that there are no clouds: nodes are fleets' and the cluster's own.
+func noBackends(*front.Call) (any, error) { return []string{}, nil }
