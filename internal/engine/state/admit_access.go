@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/named"
 )
 
@@ -67,7 +68,7 @@ func (s *State) defaultQOS(spec *core.Spec, allowed func(core.QOSName) bool, lis
 }
 
 // admitPartitionAccess checks who may use a partition.
-func (s *State) admitPartitionAccess(in *Submit, spec *core.Spec, part *partitionInfo) error {
+func (s *State) admitPartitionAccess(in *Submit, spec *core.Spec, part *cluster.Partition) error {
 	deny := func(code core.Code, reason, format string, args ...any) error {
 		return core.Errorf(code, format, args...).Because(reason)
 	}
@@ -96,12 +97,12 @@ func (s *State) admitPartitionAccess(in *Submit, spec *core.Spec, part *partitio
 
 // usablePartitions leaves the partitions of a list that the job may use. One is enough.
 func (s *State) usablePartitions(in *Submit, spec *core.Spec) (list core.PartitionName, err error) {
-	if part := s.partitions[spec.Partition]; part != nil {
+	if part := s.cluster.Partitions[spec.Partition]; part != nil {
 		return spec.Partition, s.admitPartitionAccess(in, spec, part)
 	}
 	var names []string
 	for name := range strings.SplitSeq(string(spec.Partition), ",") {
-		if no := s.admitPartitionAccess(in, spec, s.partitions[core.PartitionName(name)]); no == nil {
+		if no := s.admitPartitionAccess(in, spec, s.cluster.Partitions[core.PartitionName(name)]); no == nil {
 			names = append(names, name)
 		} else if err == nil {
 			err = no

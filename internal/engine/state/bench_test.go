@@ -25,8 +25,8 @@ func endBatch(st *State) sched.Changes {
 	return c
 }
 
-// cluster is a state with nodes and one user.
-func cluster(tb testing.TB, nodes int) *State {
+// benchCluster is a state with nodes and one user.
+func benchCluster(tb testing.TB, nodes int) *State {
 	tb.Helper()
 	st := New(Config{}, &Image{})
 	st.Advance(epoch)
@@ -64,7 +64,7 @@ func typical(i int) *Submit {
 
 // BenchmarkSubmit is one submission through Apply, flushed by the hundred. The budget is 3 µs.
 func BenchmarkSubmit(b *testing.B) {
-	st := cluster(b, 100)
+	st := benchCluster(b, 100)
 	const round = 10_000
 	ins := make([]*Submit, round)
 	n := 0
@@ -87,7 +87,7 @@ func BenchmarkSubmit(b *testing.B) {
 
 // BenchmarkArray is the submission of an array of 100,000 tasks. The budget is 10 ms end to end.
 func BenchmarkArray(b *testing.B) {
-	st := cluster(b, 100)
+	st := benchCluster(b, 100)
 	st.cfg.MaxJobs = 1 << 40
 	for i := 0; b.Loop(); i++ {
 		in := typical(i)
@@ -126,7 +126,7 @@ func BenchmarkGreatArray(b *testing.B) {
 			{"cancel", func(id core.JobID) Input { return &Cancel{By: by, Job: id} }},
 		} {
 			b.Run(fmt.Sprintf("tasks=%d/%s", tasks, op.name), func(b *testing.B) {
-				st := cluster(b, 1)
+				st := benchCluster(b, 1)
 				st.cfg.MaxJobs = 1 << 40
 				apply := func(in Input) any {
 					reply, err := st.Apply(in)
@@ -156,7 +156,7 @@ func BenchmarkGreatArray(b *testing.B) {
 
 // BenchmarkArrayTask is the start and the end of one task of an array of 100,000.
 func BenchmarkArrayTask(b *testing.B) {
-	st := cluster(b, 1)
+	st := benchCluster(b, 1)
 	task, base := int32(0), core.JobID(0)
 	for n := 1; b.Loop(); n++ {
 		if task == 0 {
@@ -222,7 +222,7 @@ func BenchmarkMemory(b *testing.B) {
 	const jobs = 100_000
 	for b.Loop() {
 		b.StopTimer()
-		st := cluster(b, 1)
+		st := benchCluster(b, 1)
 		for u := range 500 {
 			if _, err := st.Apply(&EnsureUser{UID: uint32(2000 + u), UnixName: fmt.Sprintf("u%03d", u)}); err != nil {
 				b.Fatal(err)

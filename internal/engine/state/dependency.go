@@ -271,11 +271,11 @@ func (s *State) targetStart(n *core.Need) core.Time {
 // targetIsLive reports whether something of what a condition names is live.
 func (s *State) targetIsLive(n *core.Need) bool {
 	if n.Task > 0 {
-		_, ok := s.arrays[n.Job][n.Task-1]
+		_, ok := s.cluster.Tasks(n.Job)[n.Task-1]
 		return ok || s.targetIsPending(n)
 	}
 	_, live := s.rec.Job(n.Job)
-	return live || len(s.arrays[n.Job]) > 0
+	return live || len(s.cluster.Tasks(n.Job)) > 0
 }
 
 // targetIsPending reports whether something of what a condition names has not started.
@@ -284,7 +284,7 @@ func (s *State) targetIsPending(n *core.Need) bool {
 	if n.Task == 0 {
 		return live && j.State == core.Pending
 	}
-	if id, ok := s.arrays[n.Job][n.Task-1]; ok {
+	if id, ok := s.cluster.Tasks(n.Job)[n.Task-1]; ok {
 		t, ok := s.rec.Job(id)
 		return ok && t.State == core.Pending
 	}

@@ -37,28 +37,12 @@ func (s *State) updateDependency(in *UpdateJob, next *core.Job, spec *core.Spec)
 	}, &trial); err != nil {
 		return err
 	}
-	if round := depend.FindCycle(next, trial.Needs, s.recordsOf); round != nil {
+	if round := depend.FindCycle(next, trial.Needs, s.cluster.RecordsOf); round != nil {
 		return core.Errorf(core.Invalid, "circular dependencies: %s",
 			strings.Join(round, ", which waits for ")).Because("circular_dependency")
 	}
 	next.Needs, next.Reason, next.Eligible = trial.Needs, trial.Reason, trial.Eligible
 	return nil
-}
-
-// recordsOf lists the live records of a job or an array, by id.
-func (s *State) recordsOf(id core.JobID) []*core.Job {
-	ids := []core.JobID{id}
-	for _, task := range s.arrays[id] {
-		ids = append(ids, task)
-	}
-	slices.Sort(ids)
-	var out []*core.Job
-	for _, id := range slices.Compact(ids) {
-		if j, ok := s.rec.Job(id); ok {
-			out = append(out, j)
-		}
-	}
-	return out
 }
 
 // checkDependencyTargets refuses to wait for a job that never was, and tells which there are.

@@ -60,7 +60,7 @@ func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := fleets.CheckIdle(next, in.Force, "--force", s.jobIDsOn); err != nil {
+	if err := fleets.CheckIdle(next, in.Force, "--force", s.cluster.JobIDsOn); err != nil {
 		return nil, err
 	}
 	if err := fleets.CheckBlocks(next, s.rec.Node); err != nil {
@@ -87,7 +87,7 @@ func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
 // checkMayEndJobs refuses a manager whose removal of a host would end jobs of other projects.
 func (s *State) checkMayEndJobs(by core.Identity, project core.ProjectName, hosts []*core.FleetHost) error {
 	for _, h := range hosts {
-		for _, id := range s.jobIDsOn(h.Node) {
+		for _, id := range s.cluster.JobIDsOn(h.Node) {
 			if j, ok := s.rec.Job(id); ok && !by.Admin && j.Spec.Project != project {
 				return core.Errorf(core.Denied,
 					"host %s (node %s) stays: job %d of another project runs there, and only an administrator ends it", h.Login.Host,
@@ -123,7 +123,7 @@ func (in *DropFleet) apply(s *State) (None, error) {
 		h.Leaving = true
 	}
 	next.Leaving = next.Leaving || in.Hosts == nil
-	if err := fleets.CheckIdle(next, in.Force, "--force", s.jobIDsOn); err != nil {
+	if err := fleets.CheckIdle(next, in.Force, "--force", s.cluster.JobIDsOn); err != nil {
 		return none, err
 	}
 	if err := s.checkMayEndJobs(in.By, next.Project, hosts); err != nil {

@@ -121,14 +121,14 @@ func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 		if err := s.recheckStart(j, part); err != nil {
 			return err
 		}
-		if !s.placementFree(j, part.Alloc) {
+		if !s.cluster.PlacementFree(j, part.Alloc) {
 			return core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
 		}
 		trial := *j
 		trial.State, trial.Start, trial.Alloc = core.Running, s.rec.Now(), part.Alloc
-		s.allocate(&trial)
-		s.countLicenses(trial.Alloc, 1)
-		undo = append(undo, func() { s.countLicenses(trial.Alloc, -1); s.release(&trial) })
+		s.cluster.Allocate(&trial)
+		s.cluster.CountLicenses(trial.Alloc, 1)
+		undo = append(undo, func() { s.cluster.CountLicenses(trial.Alloc, -1); s.cluster.Release(&trial) })
 		if t := limits.tally; t != nil {
 			if g := s.gateIn(t, j.Spec, part.Alloc.Partition); g != nil {
 				undo = append(undo, releaseStake(t, t.Start(g, requestOf(limits.rules, part.Alloc), latestEnd(&trial))))

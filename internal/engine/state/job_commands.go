@@ -7,14 +7,13 @@ import (
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
-	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // apply ends a job, an array, or some tasks of it. What waits ends at once; what runs is marked and the hub sees to
 // it.
 func (in *Cancel) apply(s *State) (None, error) {
 	j, live := s.rec.Job(in.Job)
-	started := s.arrays[in.Job]
+	started := s.cluster.Tasks(in.Job)
 	if !live && len(started) == 0 {
 		return none, core.Errorf(core.NotFound, "there is no live job %d", in.Job).Because("invalid_job_id")
 	}
@@ -421,7 +420,7 @@ func (in *Suspend) apply(s *State) (None, error) {
 		next.PausedFor += s.rec.Now().Sub(j.Paused)
 		next.Paused = 0
 		next.Flags &^= core.Shelved
-		if !s.canResume(j, next) {
+		if !s.cluster.CanResume(j, next) {
 			return none, core.Errorf(core.Conflict, "other jobs use the CPUs of job %d now", j.ID).Because("nodes_busy")
 		}
 	default:
@@ -432,24 +431,4 @@ func (in *Suspend) apply(s *State) (None, error) {
 		Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}'),
 	})
 	return none, nil
-}
-
-// canResume tells whether the CPUs of a job that was suspended are free for it to go on.
-func (s *State) canResume(j, next *core.Job) bool {
-	s.release(j)
-	defer s.allocate(j)
-	al, terms := alloc.Occupied(next)
-	ok := true
-	var taken []*core.NodeAlloc
-	for i := range al.Nodes {
-		if na := &al.Nodes[i]; ok && !na.Done {
-			if ok = s.ledger.Allocate(na, terms); ok {
-				taken = append(taken, na)
-			}
-		}
-	}
-	for _, na := range taken {
-		s.ledger.Release(na, terms)
-	}
-	return ok
 }

@@ -11,7 +11,6 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/sched"
-	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // apply applies one placement of a plan, after checking it again: the plan was made beside us and the world moved on.
@@ -42,13 +41,13 @@ func (s *State) startJob(in *Start) (*Started, error) {
 	if j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.rec.Now() {
 		return nil, core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
 	}
-	if s.partitions[in.Alloc.Partition] == nil {
+	if s.cluster.Partitions[in.Alloc.Partition] == nil {
 		return nil, core.Errorf(core.Conflict, "partition %s no longer exists", in.Alloc.Partition)
 	}
 	if j.IsArray() && !j.Array.Tasks.Contains(int(in.Task)) {
 		return nil, core.Errorf(core.Conflict, "task %d of array %d does not wait", in.Task, j.ID)
 	}
-	if j.Array != nil && j.Spec.Throttle > 0 && s.runningTasks(j.Array.Base) >= int(j.Spec.Throttle) {
+	if j.Array != nil && j.Spec.Throttle > 0 && s.cluster.RunningTasks(j.Array.Base) >= int(j.Spec.Throttle) {
 		return nil, core.Errorf(core.Conflict, "as many tasks of array %d run as its limit allows", j.Array.Base)
 	}
 	if err := s.checkStartLimits(j, in.Alloc); err != nil {
@@ -100,39 +99,6 @@ func (s *State) startJob(in *Start) (*Started, error) {
 	run.Attempt++
 	edit.commitWith(core.JobStarted, core.Event{Data: s.rec.EventData(startData, &run)})
 	return &Started{ID: run.ID}, nil
-}
-
-// runningTasks counts the tasks of an array that hold nodes.
-func (s *State) runningTasks(base core.JobID) (n int) {
-	for _, id := range s.arrays[base] {
-		if j, ok := s.rec.Job(id); ok && j.Alloc != nil {
-			n++
-		}
-	}
-	return n
-}
-
-// placementFree checks that nodes are usable and that nothing of the placement is taken.
-func (s *State) placementFree(j *core.Job, al *core.Alloc) bool {
-	for i := range al.Nodes {
-		n, ok := s.rec.Node(al.Nodes[i].Node)
-		if !ok || !n.Usable() {
-			return false
-		}
-	}
-	terms := alloc.TermsOf(j.Spec, al)
-	for i := range al.Nodes {
-		if !s.ledger.Allocate(&al.Nodes[i], terms) {
-			for k := range i {
-				s.ledger.Release(&al.Nodes[k], terms)
-			}
-			return false
-		}
-	}
-	for i := range al.Nodes { // putJob books it for good
-		s.ledger.Release(&al.Nodes[i], terms)
-	}
-	return true
 }
 
 func startData(j *core.Job) json.RawMessage {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
@@ -137,7 +138,7 @@ func (s *State) gate(t *policy.Tally, j *core.Job) *policy.Gate {
 
 func (s *State) gateIn(t *policy.Tally, spec *core.Spec, part core.PartitionName) *policy.Gate {
 	w := policy.Who{Project: spec.Project, User: spec.User, QOS: spec.QOS}
-	if info := s.partitions[part]; info != nil {
+	if info := s.cluster.Partitions[part]; info != nil {
 		w.Part = info.QOS
 	}
 	return t.Gate(w)
@@ -176,7 +177,7 @@ func (s *State) admitLimits(j *core.Job) error {
 }
 
 // maxWallTime bounds a time limit that nobody asked for by what limits allow a job: longer, it could not start.
-func (s *State) maxWallTime(spec *core.Spec, part *partitionInfo) core.Seconds {
+func (s *State) maxWallTime(spec *core.Spec, part *cluster.Partition) core.Seconds {
 	if l := s.currentLimits(); l.tally != nil {
 		if g := s.gateIn(l.tally, spec, part.Name); g != nil {
 			if m, ok := g.MaxWall(); ok && core.Seconds(m)*60 < spec.TimeLimit && m > 0 {

@@ -2,7 +2,6 @@ package state
 
 import (
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // nodeEdit is a change of one node's record: a copy that its methods change. Every edit ends with one of the commit
@@ -45,22 +44,9 @@ func (s *State) nodeChanged(old, n *core.Node) {
 	if s.limits.rules.Relative() {
 		s.nodeResourcesChanged(old, n)
 	}
-	if s.ledger.SetNode(n) { // it has begun anew: enter what jobs hold there
-		for id := range s.jobsOnNode[n.Name] {
-			j, _ := s.rec.Job(id)
-			al, terms := alloc.Occupied(j)
-			for i := range al.Nodes {
-				if na := &al.Nodes[i]; na.Node == n.Name && !na.Done {
-					s.ledger.ForceAllocate(na, terms)
-				}
-			}
-		}
-	}
+	s.cluster.NodeChanged(n)
 	s.rec.PutNode(n)
 	s.trackIdleAction(n)
 	s.setNodeTimer(n)
 	s.reservations.wakeValid = false
-	for _, p := range s.partitions {
-		clear(p.admitCache)
-	}
 }

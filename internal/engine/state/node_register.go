@@ -126,7 +126,7 @@ func nodeData(n *core.Node) []byte {
 // failJobsOn ends the attempts on a node that cannot go on with them. Their processes may still run: the node is asked
 // to be clean of them before anything starts again.
 func (s *State) failJobsOn(node core.NodeName, message string) {
-	for _, id := range s.jobIDsOn(node) {
+	for _, id := range s.cluster.JobIDsOn(node) {
 		j, _ := s.rec.Job(id)
 		edit := s.editJob(j)
 		edit.failOnNode(node, message)
@@ -136,7 +136,7 @@ func (s *State) failJobsOn(node core.NodeName, message string) {
 
 // loseJobsOn ends the attempts that ran on a node that is known to have lost them.
 func (s *State) loseJobsOn(node core.NodeName, message string, only ...core.JobID) {
-	for _, id := range s.jobIDsOn(node) {
+	for _, id := range s.cluster.JobIDsOn(node) {
 		if only != nil && !slices.Contains(only, id) {
 			continue
 		}

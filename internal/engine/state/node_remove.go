@@ -37,7 +37,7 @@ func (in *RemoveNode) apply(s *State) (*Removed, error) {
 			"node %s is a host of fleet %s: take it out there (bireme fleet delete %s --instance %d)",
 			n.Name, n.Fleet, n.Fleet, h.Num).Because("node_of_fleet")
 	}
-	if len(s.jobsOnNode[in.Node]) > 0 && !in.Gone && !in.Now && !in.Drain {
+	if len(s.cluster.OnNode(in.Node)) > 0 && !in.Gone && !in.Now && !in.Drain {
 		return nil, core.Errorf(core.Conflict, "%s on node %s: --drain removes it when they have ended, --now ends them",
 			s.describeJobsOn(in.Node), n.Name).Because("node_busy")
 	}
@@ -49,7 +49,7 @@ func (in *RemoveNode) apply(s *State) (*Removed, error) {
 // describeJobsOn names the first jobs on a node.
 func (s *State) describeJobsOn(name core.NodeName) string {
 	var ids []string
-	all := s.jobIDsOn(name)
+	all := s.cluster.JobIDsOn(name)
 	for _, id := range all[:min(5, len(all))] {
 		ids = append(ids, fmt.Sprint(id))
 	}
@@ -66,7 +66,7 @@ func (s *State) describeJobsOn(name core.NodeName) string {
 // removeNodeWhenEmpty removes a node that has no jobs, and marks one that has: runIdleActions removes it when it is
 // empty.
 func (s *State) removeNodeWhenEmpty(n *core.Node, by core.UserName, now, gone bool) {
-	if len(s.jobsOnNode[n.Name]) == 0 || gone {
+	if len(s.cluster.OnNode(n.Name)) == 0 || gone {
 		s.deleteNode(n.Name, "")
 		return
 	}
@@ -97,12 +97,9 @@ func (s *State) deleteNode(name core.NodeName, why string) {
 	s.loseJobsOn(name, fmt.Sprintf("node %s was removed", name))
 	s.rec.DeleteNode(n)
 	delete(s.idleActions, name)
-	s.ledger.DropNode(name)
+	s.cluster.NodeDeleted(name)
 	s.reservations.wakeValid = false
 	s.limits.stale = true
-	for _, p := range s.partitions {
-		clear(p.admitCache)
-	}
 	s.rec.TellPlannerNodeGone(name)
 	data := []byte(`{"gone":true`)
 	if why != "" {

@@ -17,11 +17,10 @@ const (
 
 // nodeTimers knows when time alone changes nodes.
 type nodeTimers struct {
-	at               map[core.NodeName]core.Time
-	occupancyChanged map[core.NodeName]struct{} // jobs came to these nodes, or left them, with Power.SuspendTime
-	keptAwake        map[core.NodeName]bool     // by Power.Except and ExceptParts; nil: not worked out
-	next             core.Time                  // the first of at, unless stale
-	stale            bool
+	at        map[core.NodeName]core.Time
+	keptAwake map[core.NodeName]bool // by Power.Except and ExceptParts; nil: not worked out
+	next      core.Time              // the first of at, unless stale
+	stale     bool
 }
 
 // setNodeTimer notes when time alone changes a node.
@@ -45,23 +44,16 @@ func (s *State) setNodeTimer(n *core.Node) {
 
 // nodeIsIdle tells whether a node is up and nobody uses it.
 func (s *State) nodeIsIdle(n *core.Node) bool {
-	return len(s.jobsOnNode[n.Name]) == 0 && n.Flags == 0 && n.Roles&core.Compute != 0 && n.Offer == ""
-}
-
-// noteOccupancy notes that a job comes to a node or leaves it.
-func (s *State) noteOccupancy(name core.NodeName) {
-	if s.cfg.Power.SuspendTime > 0 {
-		s.nodeTimers.occupancyChanged[name] = struct{}{}
-	}
+	return len(s.cluster.OnNode(n.Name)) == 0 && n.Flags == 0 && n.Roles&core.Compute != 0 && n.Offer == ""
 }
 
 // updateIdleTimes notes since when nodes are idle that were not. It is only kept where something follows from it: a
 // record more for each job.
 func (s *State) updateIdleTimes() {
-	if len(s.nodeTimers.occupancyChanged) == 0 {
+	if len(s.cluster.OccupancyChanges()) == 0 {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.nodeTimers.occupancyChanged)) {
+	for _, name := range slices.Sorted(maps.Keys(s.cluster.OccupancyChanges())) {
 		n, ok := s.rec.Node(name)
 		switch {
 		case !ok:
@@ -73,7 +65,7 @@ func (s *State) updateIdleTimes() {
 			s.setNodeTimer(n)
 		}
 	}
-	clear(s.nodeTimers.occupancyChanged)
+	s.cluster.ClearOccupancyChanges()
 }
 
 // isKeptAwake tells whether a node does not go to sleep by itself.
@@ -81,13 +73,13 @@ func (s *State) isKeptAwake(name core.NodeName) bool {
 	c := &s.nodeTimers
 	if c.keptAwake == nil {
 		c.keptAwake = map[core.NodeName]bool{}
-		for n := range s.hostlists.expand(s.cfg.Power.Except) {
+		for n := range s.cluster.Expand(s.cfg.Power.Except) {
 			c.keptAwake[n] = true
 		}
 		for _, part := range s.cfg.Power.ExceptParts {
-			if p := s.partitions[part]; p != nil {
+			if p := s.cluster.Partitions[part]; p != nil {
 				for n := range s.rec.Nodes() {
-					if p.nodes == nil || p.nodes[n.Name] {
+					if p.Nodes == nil || p.Nodes[n.Name] {
 						c.keptAwake[n.Name] = true
 					}
 				}
@@ -101,7 +93,7 @@ func (s *State) isKeptAwake(name core.NodeName) bool {
 func (s *State) resetNodeTimers() {
 	c := &s.nodeTimers
 	c.keptAwake = nil
-	clear(c.occupancyChanged)
+	s.cluster.ClearOccupancyChanges()
 	for n := range s.rec.Nodes() {
 		s.setNodeTimer(n)
 	}

@@ -102,7 +102,7 @@ func (e *nodeEdit) resume() {
 }
 
 func (s *State) checkNodeEmpty(n *core.Node) error {
-	if len(s.jobsOnNode[n.Name]) > 0 {
+	if len(s.cluster.OnNode(n.Name)) > 0 {
 		return core.Errorf(core.Conflict, "jobs run on node %s", n.Name).Because("node_busy")
 	}
 	return nil
@@ -193,7 +193,7 @@ func (s *State) runIdleActions() {
 			delete(s.idleActions, name)
 			continue
 		}
-		if len(s.jobsOnNode[name]) > 0 {
+		if len(s.cluster.OnNode(name)) > 0 {
 			continue
 		}
 		if n.Leaving {

@@ -9,7 +9,6 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/sched"
-	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/preempt"
 )
 
@@ -186,35 +185,16 @@ func canLend(v *core.Job, l *core.Lent) bool {
 func (s *State) placementFreeWith(j *core.Job, al *core.Alloc, lenders []*core.Job) bool {
 	for _, next := range lenders {
 		v, _ := s.rec.Job(next.ID)
-		s.release(v)
-		s.allocate(next)
+		s.cluster.Release(v)
+		s.cluster.Allocate(next)
 	}
-	ok := s.placementFree(j, al)
+	ok := s.cluster.PlacementFree(j, al)
 	for _, next := range lenders {
 		v, _ := s.rec.Job(next.ID)
-		s.release(next)
-		s.allocate(v)
+		s.cluster.Release(next)
+		s.cluster.Allocate(v)
 	}
 	return ok
-}
-
-// allocate puts what a job holds into the ledger; withdraw takes it out.
-func (s *State) allocate(j *core.Job) {
-	al, terms := alloc.Occupied(j)
-	for i := range al.Nodes {
-		if na := &al.Nodes[i]; !na.Done {
-			s.ledger.ForceAllocate(na, terms)
-		}
-	}
-}
-
-func (s *State) release(j *core.Job) {
-	al, terms := alloc.Occupied(j)
-	for i := range al.Nodes {
-		if na := &al.Nodes[i]; !na.Done {
-			s.ledger.Release(na, terms)
-		}
-	}
 }
 
 // suspendLenders carries a Start's suspensions out.

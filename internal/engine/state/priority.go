@@ -63,7 +63,7 @@ func (r *priorityCalc) refreshInputs(s *State) {
 		}
 		has := nodeTRES(n)
 		for _, p := range s.cfg.Partitions {
-			if part := s.partitions[p.Name]; part.nodes == nil || part.nodes[n.Name] {
+			if part := s.cluster.Partitions[p.Name]; part.Nodes == nil || part.Nodes[n.Name] {
 				k.Totals[p.Name] = k.Totals[p.Name].Plus(has, 1)
 			}
 		}

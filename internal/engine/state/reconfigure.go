@@ -10,9 +10,6 @@ import (
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/policyset"
 	"bireme.dev/bireme/internal/policy"
-	"bireme.dev/bireme/internal/sched/alloc"
-	"bireme.dev/bireme/internal/sched/fit"
-	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // apply makes another config the one that holds, as if the state had been built with it: nothing that was derived
@@ -40,7 +37,8 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 		s.removeConfiguredNode(name, in.By.User)
 	}
 	s.cfg = cfg
-	s.deriveFromConfig()
+	s.rec.ConfigChanged()
+	s.cluster.Reset()
 	s.rec.Usage().Decay = &policy.Setting{HalfLife: cfg.Charges.HalfLife, Reset: cfg.Charges.Reset}
 	s.rederive()
 	s.recomputeRates()
@@ -52,39 +50,14 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 	return out, nil
 }
 
-// deriveFromConfig derives what the config alone says; the ledger is empty then.
-func (s *State) deriveFromConfig() {
-	s.rec.ConfigChanged()
-	s.licenseTotals = map[string]int64{}
-	for _, l := range s.cfg.Licenses {
-		s.licenseTotals[l.Name] = l.Total
-	}
-	s.ledger = ledger.New()
-	s.ledger.SetRules(ledger.RulesOf(s.cfg.AllocUnit(), s.cfg.Partitions, s.hostlists.expand))
-	s.ledger.SetTopology(s.cfg.Topology)
-	s.partitions = map[core.PartitionName]*partitionInfo{}
-	for _, p := range s.cfg.Partitions {
-		nodes := alloc.PartitionNodes(&p, s.hostlists.expand)
-		s.partitions[p.Name] = &partitionInfo{
-			Partition: p, nodes: nodes, within: fit.NodeSet{Nodes: nodes},
-			admitCache: map[admitKey]*fit.Unsatisfiable{},
-		}
-	}
-}
-
 // rederive derives anew what goes by the config and by what is there: the ledger, and when time ends interactive jobs.
 func (s *State) rederive() {
-	for n := range s.rec.Nodes() {
-		s.ledger.SetNode(n)
-	}
+	s.cluster.Refill()
 	s.resetNodeTimers()
 	clear(s.jobDeadlines)
 	s.jobDeadlinesStale, s.reservations.wakeValid = true, false
 	for j := range s.rec.Jobs() {
 		s.setJobDeadline(j)
-		if j.Alloc != nil {
-			s.allocate(j)
-		}
 	}
 	s.preemption.table = nil
 }
@@ -133,7 +106,7 @@ func (s *State) removeConfiguredNode(name core.NodeName, by core.UserName) {
 	if !ok || n.Leaving || s.rec.FleetHost(n) != nil {
 		return
 	}
-	if !n.Flags.Has(core.NodeUnknown) || len(s.jobsOnNode[name]) > 0 {
+	if !n.Flags.Has(core.NodeUnknown) || len(s.cluster.OnNode(name)) > 0 {
 		s.removeNodeWhenEmpty(n, by, false, false)
 		return
 	}

@@ -173,7 +173,7 @@ func (s *State) reservationNodes(r *core.AdvanceReservation) []*core.Node {
 	if r.Nodes == "" {
 		return nil
 	}
-	names := s.hostlists.expand(r.Nodes)
+	names := s.cluster.Expand(r.Nodes)
 	out := make([]*core.Node, 0, len(names))
 	for name := range names {
 		if n, ok := s.rec.Node(name); ok {

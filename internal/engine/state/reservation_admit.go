@@ -55,7 +55,7 @@ func (s *State) admitLicenses(text string) error {
 	}
 	possible := false
 	for _, l := range list {
-		total, ok := s.licenseTotals[l.Name]
+		total, ok := s.cluster.LicenseTotals[l.Name]
 		switch {
 		case !ok:
 			return core.Errorf(core.Invalid, "there is no license %q", l.Name).Because("invalid_license")
@@ -122,19 +122,10 @@ func (e *jobEdit) missDeadline() {
 	e.end(core.DeadlineMissed, core.ReasonDeadline, "its deadline has come")
 }
 
-// countLicenses counts the licenses of an allocation, or with -1 gives them back.
-func (s *State) countLicenses(al *core.Alloc, sign int64) {
-	for _, l := range al.Licenses() {
-		if s.licensesUsed[l.Name] += sign * l.Total; s.licensesUsed[l.Name] == 0 {
-			delete(s.licensesUsed, l.Name)
-		}
-	}
-}
-
 // recheckStart checks again what a start takes beside nodes: licenses, time, and its right to be there.
 func (s *State) recheckStart(j *core.Job, in *Start) error {
 	for _, l := range in.Alloc.Licenses() {
-		if s.licensesUsed[l.Name]+l.Total > s.licenseTotals[l.Name] {
+		if s.cluster.LicensesUsed[l.Name]+l.Total > s.cluster.LicenseTotals[l.Name] {
 			return core.Errorf(core.Conflict, "job %d: licence %s is in use", j.ID, l.Name)
 		}
 	}
@@ -158,7 +149,7 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 	if len(s.rec.ReservationsByName()) == 0 && in.Alloc.Inside() == "" {
 		return nil
 	}
-	if why := sched.ReservationConflict(s.rec.Reservations(), spec, in.Alloc, s.rec.Now(), s.hostlists.expand,
+	if why := sched.ReservationConflict(s.rec.Reservations(), spec, in.Alloc, s.rec.Now(), s.cluster.Expand,
 		s.cfg.Zone.Location); why != "" {
 		return core.Errorf(core.Conflict, "job %d: %s", j.ID, why)
 	}

@@ -140,7 +140,7 @@ func (s *State) checkReservationLicenses(r *core.AdvanceReservation) error {
 // chooseReservationNodes turns what is asked for into nodes; chosen tells that they are free by then.
 func (s *State) chooseReservationNodes(r *core.AdvanceReservation) (chosen bool, err error) {
 	if r.Partition != "" {
-		if _, ok := s.partitions[r.Partition]; !ok {
+		if _, ok := s.cluster.Partitions[r.Partition]; !ok {
 			return false, core.Errorf(core.Invalid, "there is no partition %q", r.Partition).Because("invalid_partition")
 		}
 	}
@@ -172,7 +172,7 @@ func (s *State) resolveNamedNodes(r *core.AdvanceReservation) error {
 	if all {
 		r.Flags |= core.ReserveAllNodes
 		for n := range s.rec.Nodes() {
-			if n.Roles&core.Compute != 0 && s.inPartition(n, r.Partition) {
+			if n.Roles&core.Compute != 0 && s.cluster.InPartition(n, r.Partition) {
 				nodes = append(nodes, n)
 			}
 		}
@@ -188,7 +188,7 @@ func (s *State) resolveNamedNodes(r *core.AdvanceReservation) error {
 				return core.Errorf(core.Invalid, "there is no node %q", name).Because("invalid_node")
 			case n.LoginOnly():
 				return core.Errorf(core.Invalid, "node %s runs no jobs", name).Because("invalid_node")
-			case !s.inPartition(n, r.Partition):
+			case !s.cluster.InPartition(n, r.Partition):
 				return core.Errorf(core.Invalid, "node %s is not in partition %s", name, r.Partition).Because("invalid_node")
 			}
 		}
@@ -222,14 +222,6 @@ func coreShare(r *core.AdvanceReservation, i, of int) int32 {
 		share++
 	}
 	return share
-}
-
-func (s *State) inPartition(n *core.Node, name core.PartitionName) bool {
-	if name == "" {
-		return true
-	}
-	p := s.partitions[name]
-	return p.nodes == nil || p.nodes[n.Name]
 }
 
 // mayOverlap tells whether reservations may overlap.
@@ -284,7 +276,7 @@ func (s *State) findCollision(r *core.AdvanceReservation) *core.AdvanceReservati
 
 // commonNodes lists the nodes that two reservations have.
 func (s *State) commonNodes(r, o *core.AdvanceReservation) string {
-	in := s.hostlists.expand(o.Nodes)
+	in := s.cluster.Expand(o.Nodes)
 	return hostlistOf(slices.DeleteFunc(s.reservationNodes(r), func(n *core.Node) bool { return !in[n.Name] }))
 }
 
@@ -293,7 +285,7 @@ const forever = core.Time(1<<63 - 1)
 
 // busyUntil tells when the last job on a node ends, by its limit, and which that is; 0 of a node without one.
 func (s *State) busyUntil(name core.NodeName) (id core.JobID, until core.Time) {
-	for _, j := range s.jobIDsOn(name) {
+	for _, j := range s.cluster.JobIDsOn(name) {
 		job, _ := s.rec.Job(j)
 		end := forever
 		if l := job.Spec.TimeLimit; job.State == core.Running && l > 0 && l != core.Forever {
@@ -325,7 +317,7 @@ func (s *State) reservationCandidates(r *core.AdvanceReservation, not map[core.N
 	}
 	var out []candidate
 	for n := range s.rec.Nodes() {
-		if !n.Usable() || taken[n.Name] || not[n.Name] || !s.inPartition(n, r.Partition) ||
+		if !n.Usable() || taken[n.Name] || not[n.Name] || !s.cluster.InPartition(n, r.Partition) ||
 			!fit.MeetsConstraint(r.Features, n) {
 			continue
 		}
@@ -344,7 +336,7 @@ func (s *State) reservationCandidates(r *core.AdvanceReservation, not map[core.N
 // chooseCountedNodes chooses nodes for a count of them, or of cores.
 func (s *State) chooseCountedNodes(r *core.AdvanceReservation) error {
 	if r.Partition == "" {
-		r.Partition = s.defaultPartition()
+		r.Partition = s.cluster.DefaultPartition()
 	}
 	var nodes []*core.Node
 	var cpus int32

@@ -208,7 +208,7 @@ func (s *State) findReplacementNodes(r *core.AdvanceReservation) (out []*core.No
 
 // reservationUsesNode tells whether a job of a reservation is on a node.
 func (s *State) reservationUsesNode(r *core.AdvanceReservation, name core.NodeName) bool {
-	for id := range s.jobsOnNode[name] {
+	for id := range s.cluster.OnNode(name) {
 		if j, _ := s.rec.Job(id); j.Alloc.Inside() == r.Name {
 			return true
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/conf"
 	"bireme.dev/bireme/internal/engine/state/depend"
 	"bireme.dev/bireme/internal/engine/state/fleets"
@@ -15,8 +15,6 @@ import (
 	"bireme.dev/bireme/internal/engine/state/usage"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/alloc"
-	"bireme.dev/bireme/internal/sched/fit"
-	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // The settings, as callers name them.
@@ -60,25 +58,18 @@ type Image struct {
 
 // State is everything live, with the rules that change it. It is not safe for concurrent use; Snapshot gives what is.
 type State struct {
-	cfg    Config
-	rec    *live.Records
-	ledger *ledger.Ledger
-
-	partitions    map[core.PartitionName]*partitionInfo
-	hostlists     hostlistCache
+	cfg           Config
+	rec           *live.Records
+	cluster       *cluster.Cluster
 	liveCount     int        // jobs, array tasks counted one by one
 	maxSeenJob    core.JobID // see maxSeenAhead
 	userCounts    map[core.UserName]userCount
-	arrays        map[core.JobID]map[int32]core.JobID // live started tasks, by array
 	submitKeys    map[string]submitKeyUse
 	submitKeyRing []string // oldest first, to forget
 	// when time ends jobs: interactive ones by limit or unused, any by deadline
 	jobDeadlines       map[core.JobID]core.Time
-	licensesUsed       map[string]int64 // licenses that jobs hold
-	licenseTotals      map[string]int64 // that there are
-	nextJobDeadline    core.Time        // the first of timed, unless stale
+	nextJobDeadline    core.Time // the first of timed, unless stale
 	jobDeadlinesStale  bool
-	jobsOnNode         map[core.NodeName]map[core.JobID]struct{}
 	nodeTimers         nodeTimers
 	idleActions        map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
 	people             *people.Directory
@@ -94,68 +85,27 @@ type State struct {
 	preemption preemptionState
 }
 
-type partitionInfo struct {
-	core.Partition
-	nodes  map[core.NodeName]bool
-	within fit.NodeSet
-	// verdict remembers which requests that were asked about could ever run here; it is dropped when nodes change.
-	admitCache map[admitKey]*fit.Unsatisfiable
-}
-
-// admitKey is all that decides whether a request could ever run in a partition.
-type admitKey struct {
-	fit.Key
-	uid uint32 // see sched.Ledger.UserOf
-}
-
 // submitKeyUse is what a submit key was used for.
 type submitKeyUse struct {
 	job  core.JobID
 	user core.UserName
 }
 
-// hostlistCache expands hostlists; the few that are in use come again and again.
-type hostlistCache map[string]map[core.NodeName]bool
-
-func (c hostlistCache) expand(list string) map[core.NodeName]bool {
-	if list == "" {
-		return nil
-	}
-	if set, ok := c[list]; ok {
-		return set
-	}
-	set := map[core.NodeName]bool{}
-	if names, err := hostlist.Expand(list, 1<<20); err == nil {
-		for _, n := range names {
-			set[core.NodeName(n)] = true
-		}
-	}
-	if len(c) > 1000 {
-		clear(c)
-	}
-	c[list] = set
-	return set
-}
-
-// NewNames returns an expander of hostlists with a cache of its own, for a planner.
-func NewNames() alloc.HostsFunc { return hostlistCache{}.expand }
-
 // New builds the state from an image.
 func New(cfg Config, img *Image) *State {
 	cfg.SetDefaults()
 	s := &State{
-		cfg: cfg, hostlists: hostlistCache{},
-		userCounts: map[core.UserName]userCount{}, arrays: map[core.JobID]map[int32]core.JobID{},
-		submitKeys: map[string]submitKeyUse{}, jobDeadlines: map[core.JobID]core.Time{}, licensesUsed: map[string]int64{},
-		jobsOnNode:  map[core.NodeName]map[core.JobID]struct{}{},
+		cfg:        cfg,
+		userCounts: map[core.UserName]userCount{},
+		submitKeys: map[string]submitKeyUse{}, jobDeadlines: map[core.JobID]core.Time{},
 		idleActions: map[core.NodeName]struct{}{},
-		nodeTimers:  nodeTimers{at: map[core.NodeName]core.Time{}, occupancyChanged: map[core.NodeName]struct{}{}},
+		nodeTimers:  nodeTimers{at: map[core.NodeName]core.Time{}},
 	}
 	s.rec = live.NewRecords(&s.cfg, live.Counters{
 		Seq: img.Seq, Now: img.Now, NextJob: img.NextJob,
 		NextNode: img.NextNode,
 	})
-	s.deriveFromConfig()
+	s.cluster = cluster.New(&s.cfg, s.rec)
 	s.maxSeenJob = s.rec.NextJob() + maxSeenAhead
 	s.rec.Tables = people.NewTables(img.Users, img.Projects, img.Tokens)
 	s.people = people.NewDirectory(&s.rec.Tables, s.rec)
@@ -178,7 +128,7 @@ func New(cfg Config, img *Image) *State {
 		}
 		s.rec.LoadNode(n)
 		s.trackIdleAction(n)
-		s.ledger.SetNode(n)
+		s.cluster.NodeChanged(n)
 	}
 	for _, j := range img.Jobs {
 		j = s.usableRecord(j)
@@ -285,56 +235,17 @@ func (s *State) indexJob(old, j *core.Job) {
 	if old != nil {
 		s.liveCount -= old.Count()
 		s.countUserJobs(old, -1)
-		if old.Alloc != nil && old.Live() {
-			s.countLicenses(old.Alloc, -1)
-			s.release(old)
-			for i := range old.Alloc.Nodes {
-				if na := &old.Alloc.Nodes[i]; !na.Done {
-					delete(s.jobsOnNode[na.Node], old.ID)
-					if len(s.jobsOnNode[na.Node]) == 0 {
-						s.noteOccupancy(na.Node)
-					}
-				}
-			}
-		}
 		if _, ok := s.jobDeadlines[old.ID]; ok {
 			delete(s.jobDeadlines, old.ID)
 			s.jobDeadlinesStale = true
 		}
 	}
-	if j.Array != nil && !j.IsArray() {
-		tasks := s.arrays[j.Array.Base]
-		if j.Live() {
-			if tasks == nil {
-				tasks = map[int32]core.JobID{}
-				s.arrays[j.Array.Base] = tasks
-			}
-			tasks[j.Array.Task] = j.ID
-		} else if delete(tasks, j.Array.Task); len(tasks) == 0 {
-			delete(s.arrays, j.Array.Base)
-		}
-	}
+	s.cluster.JobChanged(old, j)
 	if !j.Live() {
 		return
 	}
 	s.liveCount += j.Count()
 	s.countUserJobs(j, 1)
-	if j.Alloc != nil {
-		s.countLicenses(j.Alloc, 1)
-		s.allocate(j)
-		for i := range j.Alloc.Nodes {
-			if na := &j.Alloc.Nodes[i]; !na.Done {
-				on := s.jobsOnNode[na.Node]
-				if on == nil {
-					on = map[core.JobID]struct{}{}
-					s.jobsOnNode[na.Node] = on
-				}
-				if on[j.ID] = struct{}{}; len(on) == 1 {
-					s.noteOccupancy(na.Node)
-				}
-			}
-		}
-	}
 	s.setJobDeadline(j)
 }
 
@@ -383,15 +294,8 @@ func (s *State) rememberKey(key string, id core.JobID, user core.UserName) {
 	}
 }
 
-// jobIDsOn lists live jobs that hold something on a node, ascending.
-func (s *State) jobIDsOn(n core.NodeName) []core.JobID {
-	ids := make([]core.JobID, 0, len(s.jobsOnNode[n]))
-	for id := range s.jobsOnNode[n] {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
+// NewNames returns an expander of hostlists with a cache of its own, for a planner.
+func NewNames() alloc.HostsFunc { return cluster.NewHosts() }
 
 // Partitions gives the partitions of a config with defaults filled in.
 func Partitions(cfg Config) []core.Partition {
@@ -407,7 +311,7 @@ func PlannerConfig(cfg Config) sched.Config {
 		Partitions: cfg.Partitions, Rule: rule, Reservations: cfg.Reservations, AllocUnit: cfg.AllocUnit(),
 		Licenses: cfg.Licenses,
 		Offers:   cfg.Offers,
-		Zone:     cfg.Zone.Location, Hosts: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait,
+		Zone:     cfg.Zone.Location, Hosts: cluster.NewHosts(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait,
 		FaultForTests: cfg.FaultForTests,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
@@ -164,7 +165,7 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 		return err
 	}
 	if spec.Partition == "" {
-		spec.Partition = s.defaultPartition()
+		spec.Partition = s.cluster.DefaultPartition()
 		if spec.Partition == "" {
 			return core.Errorf(core.Invalid, "no partition was given and there is no default partition").Because(
 				"no_default_partition")
@@ -212,18 +213,6 @@ func (s *State) admitProject(in *Submit, spec *core.Spec) error {
 	return nil
 }
 
-func (s *State) defaultPartition() core.PartitionName {
-	for _, p := range s.cfg.Partitions {
-		if p.Default {
-			return p.Name
-		}
-	}
-	if len(s.cfg.Partitions) == 1 {
-		return s.cfg.Partitions[0].Name
-	}
-	return ""
-}
-
 // admitShape checks the request against the partitions it names.
 func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 	if err := speccheck.Spec(spec); err != nil { // a change comes here without having been a submission
@@ -244,7 +233,7 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 		return err
 	}
 	for name := range strings.SplitSeq(string(spec.Partition), ",") {
-		if _, ok := s.partitions[core.PartitionName(name)]; !ok {
+		if _, ok := s.cluster.Partitions[core.PartitionName(name)]; !ok {
 			return core.Errorf(core.Invalid, "there is no partition %q", name).Because("invalid_partition")
 		}
 	}
@@ -253,7 +242,7 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 		return err
 	}
 	spec.Partition = list
-	if err := s.fillDefaults(spec, s.partitions[firstPartitionOf(list)]); err != nil {
+	if err := s.fillDefaults(spec, s.cluster.Partitions[firstPartitionOf(list)]); err != nil {
 		return err
 	}
 	if err := s.admitDeadline(spec); err != nil {
@@ -264,7 +253,7 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 	}
 	var refused error // by the first partition; one that takes it is enough
 	for name := range strings.SplitSeq(string(spec.Partition), ",") {
-		err := s.admitPartition(in, spec, s.partitions[core.PartitionName(name)])
+		err := s.admitPartition(in, spec, s.cluster.Partitions[core.PartitionName(name)])
 		if err == nil {
 			return nil
 		}
@@ -276,7 +265,7 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 }
 
 // fillDefaults puts the partition's defaults where the user said nothing.
-func (s *State) fillDefaults(spec *core.Spec, part *partitionInfo) error {
+func (s *State) fillDefaults(spec *core.Spec, part *cluster.Partition) error {
 	sh := &spec.Shape
 	if spec.TimeLimit == 0 {
 		if x := spec.Extra; x != nil && x.Reservation != "" && x.TimeMin == 0 {
@@ -355,14 +344,14 @@ func (s *State) admitExtra(x *core.Extra) error {
 // admitPartition checks what can never start. As Slurm: a node configuration that is not there is refused, but tasks
 // wider than any node, and a node count or time over the partition's limit, wait with their reason, unless submission
 // is strict.
-func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo) error {
+func (s *State) admitPartition(in *Submit, spec *core.Spec, part *cluster.Partition) error {
 	strict := in.Strict || s.cfg.StrictSubmit
 	if part.State == "INACTIVE" || part.State == "DRAIN" {
 		return core.Errorf(core.Conflict, "partition %s does not accept jobs now", part.Name).Because("partition_inactive")
 	}
 	nodes := s.rec.NumNodes()
-	if part.nodes != nil {
-		nodes = len(part.nodes)
+	if part.Nodes != nil {
+		nodes = len(part.Nodes)
 	}
 	over := ""
 	lifts := func(f core.QOSFlag) bool { q := s.rec.QOSByName()[spec.QOS]; return q != nil && q.Flags&f != 0 }
@@ -389,21 +378,21 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 			least/core.MiB,
 			part.Name, most/core.MiB).Because("memory_unsatisfiable")
 	}
-	key := admitKey{fit.KeyOf(spec), s.ledger.KeptUser(spec)}
-	fault, seen := part.admitCache[key]
+	key := cluster.AdmitKey{Key: fit.KeyOf(spec), UID: s.cluster.Ledger.KeptUser(spec)}
+	fault, seen := part.AdmitCache[key]
 	if !seen {
 		if fault = s.checkGresExists(spec); fault == nil {
 			fault = s.checkFeaturesExist(spec)
 		}
 		if fault == nil {
-			fault = fit.CheckSatisfiable(s.ledger, spec, &part.Partition, &part.within, s.hostlists.expand)
+			fault = fit.CheckSatisfiable(s.cluster.Ledger, spec, &part.Partition, &part.Within, s.cluster.Expand)
 		}
-		if len(part.admitCache) > 10_000 {
-			clear(part.admitCache)
+		if len(part.AdmitCache) > 10_000 {
+			clear(part.AdmitCache)
 		}
-		part.admitCache[key] = fault
+		part.AdmitCache[key] = fault
 	}
-	if fault != nil && len(s.cfg.Offers) > 0 && fit.OffersCouldHold(s.cfg.Offers, spec, part.Name, s.hostlists.expand) {
+	if fault != nil && len(s.cfg.Offers) > 0 && fit.OffersCouldHold(s.cfg.Offers, spec, part.Name, s.cluster.Expand) {
 		return nil
 	}
 	if fault != nil && (strict || !fault.OnlyCPUs) {

@@ -85,7 +85,7 @@ func (s *State) adjustRates(m *policy.Meter, j *core.Job, k int64) {
 	if ok {
 		m.With(job.Name, job.Flags&core.NoDecay != 0).Adjust(all, bill, factor, k)
 	}
-	if info := s.partitions[j.Alloc.Partition]; info != nil && info.QOS != "" && info.QOS != j.Spec.QOS {
+	if info := s.cluster.Partitions[j.Alloc.Partition]; info != nil && info.QOS != "" && info.QOS != j.Spec.QOS {
 		if q := s.rec.QOSByName()[info.QOS]; q != nil {
 			m.With(q.Name, q.Flags&core.NoDecay != 0).Adjust(all, bill, factor, k)
 		}

@@ -525,6 +525,10 @@ func (w *world) checkRestart() {
 	differ("nodes", slices.Collect(a.Nodes()), slices.Collect(b.Nodes()))
 	for j := range a.Jobs() {
 		differ(fmt.Sprintf("steps of %d", j.ID), a.Steps(j.ID), b.Steps(j.ID))
+		if j.Array != nil {
+			base := j.Array.Base
+			differ(fmt.Sprintf("tasks of %d", base), w.st.cluster.Tasks(base), again.cluster.Tasks(base))
+		}
 	}
 	differ("users", a.Users(), b.Users())
 	differ("projects", a.Projects(), b.Projects())
@@ -533,10 +537,9 @@ func (w *world) checkRestart() {
 	differ("fleets", a.Fleets(), b.Fleets())
 	differ("tokens", a.Tokens(), b.Tokens())
 	differ("runs", a.Runs(), b.Runs())
-	differ("ledger", w.st.ledger, again.ledger)
-	differ("arrays", w.st.arrays, again.arrays)
+	differ("ledger", w.st.cluster.Ledger, again.cluster.Ledger)
 	differ("timed", w.st.jobDeadlines, again.jobDeadlines)
-	differ("licences", w.st.licensesUsed, again.licensesUsed)
+	differ("licences", w.st.cluster.LicensesUsed, again.cluster.LicensesUsed)
 	if w.cfg.Priority == nil {
 		differ("wake", w.st.NextWake(), again.NextWake())
 	}
@@ -545,7 +548,7 @@ func (w *world) checkRestart() {
 	differ("who waits alone", w.st.dependencies.Singletons, again.dependencies.Singletons)
 	differ("who uses whose CPUs", len(w.st.preemption.lenders), len(again.preemption.lenders))
 	for n := range a.Nodes() {
-		differ("jobs on "+string(n.Name), w.st.jobIDsOn(n.Name), again.jobIDsOn(n.Name))
+		differ("jobs on "+string(n.Name), w.st.cluster.JobIDsOn(n.Name), again.cluster.JobIDsOn(n.Name))
 	}
 	differ("counters", w.st.rec.Counters(), again.rec.Counters())
 	differ("live jobs", w.st.liveCount, again.liveCount)
