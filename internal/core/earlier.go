@@ -50,6 +50,14 @@ func (j *Job) Remember() {
 	j.Earlier = &Earlier{Attempts: all}
 }
 
+// Last is the attempt that went back to the queue last; nil: none did.
+func (e *Earlier) Last() *Attempt {
+	if e == nil || len(e.Attempts) == 0 {
+		return nil
+	}
+	return &e.Attempts[len(e.Attempts)-1]
+}
+
 // As is the job as it was when an earlier attempt of it was over.
 func (j *Job) As(a *Attempt) Job {
 	old := *j

@@ -43,6 +43,7 @@ type Job struct {
 	Pushed     *Pushed  `json:"pushed,omitempty"`  // it was preempted
 	Earlier    *Earlier `json:"earlier,omitempty"` // attempts of it that went back to the queue
 	Room       *Room    `json:"room,omitempty"`    // while it waits: others were preempted for it
+	Life       *RunLife `json:"life,omitempty"`    // of a YAML run with rules of its own
 }
 
 // ArrayRef ties a job to its array.
@@ -159,6 +160,7 @@ type Stop struct {
 	At    Time     `json:"at"`
 	As    JobState `json:"as"` // the state it will have
 	Grace Seconds  `json:"grace,omitempty"`
+	Abort bool     `json:"abort,omitempty"` // at once, without the signals that let it end by itself
 }
 
 // Step is something that runs inside a job's allocation: numbered steps made by srun. The batch step is the job's own

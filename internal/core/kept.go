@@ -101,8 +101,11 @@ func (s *Spec) Schedule() string {
 	return ""
 }
 
-// Recurs reports that a job comes again by the clock.
-func (s *Spec) Recurs() bool { return s.Schedule() != "" }
+// Recurs reports that a job comes again by the clock: by its line of a crontab, or as its run's rules say.
+func (s *Spec) Recurs() bool {
+	x := s.Extra
+	return x != nil && (x.Kept != nil && x.Kept.Schedule != "" || x.Rules != nil && len(x.Rules.Schedule) > 0)
+}
 
 // NoKill reports that a job goes on when one of its nodes fails.
 func (s *Spec) NoKill() bool {

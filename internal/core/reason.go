@@ -44,6 +44,11 @@ const (
 	ReasonInvalidProject    Reason = "InvalidAccount"
 	ReasonInvalidQOS        Reason = "InvalidQOS"
 	ReasonProjectNotAllowed Reason = "AccountNotAllowed"
+	// Of YAML runs; Slurm has no words for them.
+	ReasonNoCapacity  Reason = "NoCapacity"         // it found no nodes in the time it had for that
+	ReasonInactivity  Reason = "InactivityDuration" // nobody was connected for too long
+	ReasonUtilization Reason = "UtilizationPolicy"  // its GPUs were used too little
+	ReasonPortTaken   Reason = "PortTaken"          // a port its containers need was taken on a node
 )
 
 // Word is the reason without its detail.

@@ -178,6 +178,7 @@ type Extra struct {
 	Open      bool         `json:"open,omitempty"`
 	Container *Container   `json:"container,omitempty"`
 	Kept      *KeptOptions `json:"options,omitempty"`
+	Rules     *RunRules    `json:"run_rules,omitempty"` // how a YAML run lives; nil: as any job
 }
 
 // HetRef ties the components of a heterogeneous job together: each is a job of its own, and all start at once or none.

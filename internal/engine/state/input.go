@@ -55,6 +55,7 @@ type Cancel struct {
 	Job    core.JobID
 	Tasks  taskset.Set     // of array Job; empty: the whole job or array
 	States []core.JobState // only if in one of these; nil: any
+	Abort  bool            `json:",omitempty"` // kill what runs at once
 }
 
 // Exited reports the end of a step on a node, from its agent. Reply: nil. It may come twice.

@@ -42,6 +42,8 @@ var inputs = []inputKind{
 	kindOf((*Fenced).apply),      // what ran on a silent node is dead
 	kindOf((*UnitHealth).apply),  // GPUs and other units that are sick
 	kindOf((*NodeHealth).apply),  // faults of a node as a whole
+	// Runs.
+	kindOf((*GPUUnused).apply), // a GPU is used too little
 	// Steps.
 	kindOf((*CreateStep).apply), // a numbered step of a running job
 	// Nodes.

@@ -86,12 +86,21 @@ func (s *State) cancelPendingTasks(in *Cancel, j *core.Job, gone taskset.Set) {
 		ref.Task = int32(gone.Min())
 	}
 	ended.job.Array = &ref
-	ended.cancelPending(in.By)
+	ended.cancelPending(in)
+}
+
+// stop is the wish in the record of a job that it ends.
+func (in *Cancel) stop(now core.Time) *core.Stop {
+	st := &core.Stop{By: in.By.User, UID: in.By.UID, At: now, As: core.Cancelled}
+	if in.Abort {
+		st.Abort, st.Grace = true, -1
+	}
+	return st
 }
 
 // cancelPending ends a job that never started.
-func (e *jobEdit) cancelPending(by core.Identity) {
-	e.job.Stop = &core.Stop{By: by.User, UID: by.UID, At: e.s.rec.Now(), As: core.Cancelled}
+func (e *jobEdit) cancelPending(in *Cancel) {
+	e.job.Stop = in.stop(e.s.rec.Now())
 	e.job.Start = e.s.rec.Now() // as Slurm: a job cancelled while it waits shows start = end
 	e.end(core.Cancelled, "", "")
 	e.commit()
@@ -118,7 +127,7 @@ func (s *State) cancelAll(in *Cancel, ids []core.JobID) error {
 		if !ok || !containsState(in.States, j.State) {
 			continue
 		}
-		s.cancelOne(in.By, j)
+		s.cancelOne(in, j)
 	}
 	return nil
 }
@@ -127,21 +136,21 @@ func containsState(list []core.JobState, st core.JobState) bool {
 	return list == nil || slices.Contains(list, st)
 }
 
-func (s *State) cancelOne(by core.Identity, j *core.Job) {
+func (s *State) cancelOne(in *Cancel, j *core.Job) {
 	edit := s.editJob(j)
 	next := edit.job
 	switch {
-	case j.State.Final():
+	case j.State.Final() && !j.Flags.Has(core.Requeueing):
 		return
 	case j.Flags.Has(core.Requeueing): // on its way back: it ends instead
 		next.Flags &^= core.Requeueing | core.RequeueHold
-		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.rec.Now(), As: core.Cancelled}
+		next.Stop = in.stop(s.rec.Now())
 		edit.end(core.Cancelled, "", "")
 		edit.commit()
 	case j.State == core.Pending:
-		edit.cancelPending(by)
+		edit.cancelPending(in)
 	default:
-		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.rec.Now(), As: core.Cancelled}
+		next.Stop = in.stop(s.rec.Now())
 		next.Flags |= core.CancelAsked
 		edit.end(core.Cancelled, "", "")
 		edit.commit()

@@ -1,15 +1,14 @@
 package state
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine/state/live"
+	"bireme.dev/bireme/internal/engine/state/runlife"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -97,34 +96,9 @@ func (s *State) startJob(in *Start) (*Started, error) {
 	s.suspendLenders(lenders)
 	run.State, run.Start, run.Alloc, run.Reason, run.Message = core.Running, s.rec.Now(), in.Alloc, "", ""
 	run.Attempt++
-	edit.commitWith(core.JobStarted, core.Event{Data: s.rec.EventData(startData, &run)})
+	runlife.Started(&run)
+	edit.commitWith(core.JobStarted, core.Event{Data: s.rec.EventData(live.StartedData, &run)})
 	return &Started{ID: run.ID}, nil
-}
-
-func startData(j *core.Job) json.RawMessage {
-	b := append(make([]byte, 0, 96), `{"attempt":`...)
-	b = strconv.AppendInt(b, int64(j.Attempt), 10)
-	b = append(b, `,"nodes":`...)
-	b = appendJSON(b, NodeList(j.Alloc))
-	if j.Array != nil {
-		b = append(b, fmt.Sprintf(`,"array":%d,"task":%d`, j.Array.Base, j.Array.Task)...)
-	}
-	return append(b, '}')
-}
-
-// NodeList folds the nodes of an allocation.
-func NodeList(al *core.Alloc) string {
-	if al == nil || len(al.Nodes) == 0 {
-		return ""
-	}
-	if len(al.Nodes) == 1 {
-		return string(al.Nodes[0].Node)
-	}
-	names := make([]string, len(al.Nodes))
-	for i := range al.Nodes {
-		names[i] = string(al.Nodes[i].Node)
-	}
-	return hostlist.Fold(names)
 }
 
 // isOver tells whether nothing of a job should go on: it has ended, or goes back to the queue when its nodes are clean.
@@ -161,6 +135,7 @@ func (in *Exited) apply(s *State) (None, error) {
 		s.stepExited(j, in)
 		if !isOver(j) {
 			edit.stepExited(in)
+			runlife.Disconnected(next, s.rec.LiveSteps(j.ID), s.rec.Now())
 		}
 	}
 	if clean && isOver(next) { // a job that goes on is not done, whatever a step's end says
@@ -196,12 +171,17 @@ func (e *jobEdit) batchExited(in *Exited) {
 		e.launchFailed(core.ReasonLaunchFailure, "user env retrieval failed requeued held", in.Message)
 		return
 	case CausePort, CauseLaunch:
+		why := core.ReasonLaunchFailure
+		if in.Cause == CausePort && e.job.Spec.Rules() != nil {
+			why = core.ReasonPortTaken
+		}
 		if in.Cause == CausePort && e.job.Spec.Kind == core.Batch && e.job.Spec.Requeue && e.job.Stop == nil {
 			e.markRequeue("", false, in.Message)
+			e.job.Reason = why // what is kept of the attempt tells it
 			return
 		}
 		e.job.Exit = core.ExitLaunch
-		e.end(core.Failed, core.ReasonLaunchFailure, in.Message)
+		e.end(core.Failed, why, in.Message)
 	case CauseTimeout:
 		if at := deadlineOf(e.job); at != 0 && at <= e.s.rec.Now()+1e6 { // its limit was what was left until then
 			e.missDeadline()
@@ -253,7 +233,7 @@ func (e *jobEdit) stepExited(in *Exited) {
 // launchFailed sends a job back held because the cluster, not the job, failed to launch it; one that may not go back
 // ends.
 func (e *jobEdit) launchFailed(why core.Reason, held, message string) {
-	if e.job.Spec.Kind == core.Batch && e.job.Spec.Requeue && e.job.Stop == nil {
+	if e.job.Spec.Rules() == nil && e.job.Spec.Kind == core.Batch && e.job.Spec.Requeue && e.job.Stop == nil {
 		e.markRequeue("", true, held) // the very words clients match on
 		return
 	}
@@ -279,9 +259,12 @@ func (e *jobEdit) end(st core.JobState, why core.Reason, message string) {
 	if e.job.Spec.Recurs() && e.job.Stop == nil && e.job.Alloc != nil {
 		e.job.Flags |= core.Requeueing
 	}
+	if again := runlife.Again(e.job); again && e.job.Alloc != nil && e.s.hetComplete(e.job) {
+		e.job.Flags |= core.Requeueing
+	}
 	e.event(core.JobEnded, core.Event{
 		By:   stoppedBy(e.job),
-		Data: e.s.rec.EventData(endData, e.job),
+		Data: e.s.rec.EventData(live.EndedData, e.job),
 	})
 }
 
@@ -290,20 +273,6 @@ func stoppedBy(j *core.Job) core.UserName {
 		return j.Stop.By
 	}
 	return ""
-}
-
-func endData(j *core.Job) json.RawMessage {
-	b := append(make([]byte, 0, 96), `{"state":"`...)
-	b = append(b, j.State.String()...)
-	b = append(b, `","code":`...)
-	b = strconv.AppendInt(b, int64(j.Exit.Code), 10)
-	b = append(b, `,"signal":`...)
-	b = strconv.AppendInt(b, int64(j.Exit.Signal), 10)
-	if j.Message != "" {
-		b = append(b, `,"message":`...)
-		b = appendJSON(b, j.Message)
-	}
-	return append(b, '}')
 }
 
 // nodeClean notes that a node is clean of a job; the last one closes it. next must be ours to change.
@@ -386,9 +355,12 @@ func (e *jobEdit) requeueNow() {
 	e.job.Exit, e.job.Usage, e.job.Reason = core.Exit{}, core.Usage{}, ""
 	e.job.Submit, e.job.Eligible = e.s.rec.Now(), e.s.rec.Now()
 	tries := e.job.Attempt
-	if e.job.Spec.Recurs() {
+	if runlife.Requeued(e.job, e.s.rec.Now()) {
 		tries = 0
-		if at, err := e.s.nextCronTime(e.job.Spec); err == nil { // it was read when the job came
+	} else if e.job.Spec.Recurs() {
+		tries = 0
+		// It was read when the job came.
+		if at, err := runlife.NextCron(e.job.Spec, e.s.cfg.Zone.Location, e.s.rec.Now()); err == nil {
 			e.job.Eligible = at
 		}
 	}
@@ -409,7 +381,7 @@ func (e *jobEdit) requeueNow() {
 	if e.job.Flags.Held() {
 		e.job.Priority = 0
 	}
-	e.commitWith(core.JobRequeued, core.Event{Data: e.s.rec.EventData(endData, e.job)})
+	e.commitWith(core.JobRequeued, core.Event{Data: e.s.rec.EventData(live.EndedData, e.job)})
 }
 
 // failOnNode ends a job's attempt because one of its nodes failed: back to the queue if it may, else NODE_FAIL. What
@@ -495,6 +467,10 @@ func (*Tick) apply(s *State) (None, error) {
 		if at := deadlineOf(j); at != 0 && at <= s.rec.Now() {
 			edit.missDeadline()
 			edit.commit()
+			continue
+		}
+		if at := runlife.Due(j); at != 0 && at <= s.rec.Now() {
+			edit.runExpired()
 			continue
 		}
 		why, message := core.ReasonTimeLimit, ""

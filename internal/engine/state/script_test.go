@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -447,7 +448,7 @@ func (s *script) step(p []string, o args) error {
 	if !ok {
 		return core.Errorf(core.NotFound, "no job %s", p[0])
 	}
-	st := &core.Step{Job: j.ID, Name: "step", CPUs: 1}
+	st := &core.Step{Job: j.ID, Name: cmp.Or(o["name"], "step"), CPUs: 1}
 	if v := o["on"]; v != "" {
 		names, err := hostlist.Expand(v, 100)
 		if err != nil {
@@ -539,7 +540,7 @@ func (s *script) giveback(p []string, o args) error {
 // cancel JOB | JOB_TASKS [states=PENDING,RUNNING] [by=]
 func (s *script) cancel(p []string, o args) error {
 	id, tasks, some := strings.Cut(p[0], "_")
-	in := &Cancel{By: s.by(o), Job: s.id(id)}
+	in := &Cancel{By: s.by(o), Job: s.id(id), Abort: o["abort"] != ""}
 	if some {
 		set, err := taskset.Parse(tasks)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/live"
 )
 
 func init() { // after script_test.go's
@@ -23,7 +24,7 @@ func (s *script) earlier(p []string, _ args) error {
 	for i := range j.Earlier.Attempts {
 		a := &j.Earlier.Attempts[i]
 		s.printf("attempt %d  %s  %d:%d  %v on %s  %s", a.Attempt, a.State, a.Exit.Code, a.Exit.Signal, a.End.Sub(a.Start),
-			NodeList(a.Alloc), a.Message)
+			live.NodeList(a.Alloc), a.Message)
 	}
 	return nil
 }

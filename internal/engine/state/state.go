@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
+	"bireme.dev/bireme/internal/engine/state/runlife"
 	"bireme.dev/bireme/internal/engine/state/usage"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/alloc"
@@ -252,6 +253,9 @@ func (s *State) indexJob(old, j *core.Job) {
 // setJobDeadline notes when time ends a job.
 func (s *State) setJobDeadline(j *core.Job) {
 	at := sooner(sooner(s.timeLimitEnd(j), deadlineOf(j)), s.ownMinutesEnd(j))
+	if j.Spec.Rules() != nil {
+		at = sooner(at, runlife.Due(j))
+	}
 	if at != 0 {
 		s.jobDeadlines[j.ID] = at
 		s.jobDeadlinesStale = true

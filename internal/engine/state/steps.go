@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/runlife"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/engine/state/steplayout"
 )
@@ -33,6 +34,7 @@ func (in *CreateStep) apply(s *State) (*StepsCreated, error) {
 		edit := s.editJob(j)
 		next := edit.job
 		next.Steps++
+		runlife.Connected(next, st)
 		edit.commitSilently() // the event of the step tells
 		jobs[i] = next
 		s.rec.PutStep(st)

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -10,8 +9,10 @@ import (
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine/state/cluster"
+	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
+	"bireme.dev/bireme/internal/engine/state/runlife"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched/fit"
 )
@@ -87,7 +88,7 @@ func (s *State) prepareJob(in *Submit, spec *core.Spec) (*core.Job, error) {
 			return nil, err
 		}
 	}
-	if err := s.admitCron(j); err != nil {
+	if err := runlife.Admit(j, s.cfg.Zone.Location, s.rec.Now()); err != nil {
 		return nil, err
 	}
 	if spec.Hold {
@@ -121,23 +122,10 @@ func (s *State) enqueueJob(in *Submit, j *core.Job) {
 		c := s.rec.Changes()
 		c.Keys = append(c.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.rec.Now(), User: spec.User})
 	}
-	edit.event(core.JobSubmitted, core.Event{By: in.By.User, Data: s.rec.EventData(submitted, j)})
+	edit.event(core.JobSubmitted, core.Event{By: in.By.User, Data: s.rec.EventData(live.SubmittedData, j)})
 	if j.Needs != nil {
 		s.evaluateNewDependency(j.ID, in.Ended)
 	}
-}
-
-func submitted(j *core.Job) json.RawMessage {
-	spec := j.Spec
-	b := append(make([]byte, 0, 96), `{"name":`...)
-	b = appendJSON(b, spec.Name)
-	b = append(b, `,"partition":`...)
-	b = appendJSON(b, string(spec.Partition))
-	if spec.Array != "" {
-		b = append(b, `,"array":`...)
-		b = appendJSON(b, spec.Array)
-	}
-	return append(b, '}')
 }
 
 // appendJSON appends a JSON string.

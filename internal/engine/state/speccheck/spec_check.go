@@ -168,6 +168,14 @@ func Spec(spec *core.Spec) error {
 				return err
 			}
 		}
+		if x.Rules != nil {
+			if err := rulesTable.checkTexts(x.Rules, &size); err != nil {
+				return err
+			}
+			if err := checkRules(x.Rules); err != nil {
+				return err
+			}
+		}
 	}
 	if size > maxSpecText {
 		return core.Errorf(core.TooLarge, "the job's description has %d bytes; the limit is %d", size,
@@ -202,6 +210,11 @@ func checkRanges(spec *core.Spec) error {
 		}
 		if x.Signal != nil {
 			if err := signalTable.checkNumbers(x.Signal); err != nil {
+				return err
+			}
+		}
+		if x.Rules != nil {
+			if err := checkRulesRanges(x.Rules); err != nil {
 				return err
 			}
 		}
@@ -349,5 +362,6 @@ func (t *fieldTable[T]) addKinds(kinds map[string]string) (twice []string) {
 func FieldKinds() (kinds map[string]string, twice []string) {
 	kinds = map[string]string{}
 	return kinds, slices.Concat(specTable.addKinds(kinds), shapeMoreTable.addKinds(kinds), extraTable.addKinds(kinds),
-		signalTable.addKinds(kinds), gpuTable.addKinds(kinds), containerTable.addKinds(kinds))
+		signalTable.addKinds(kinds), gpuTable.addKinds(kinds), containerTable.addKinds(kinds), rulesTable.addKinds(kinds),
+		retryTable.addKinds(kinds), utilizationTable.addKinds(kinds))
 }

@@ -76,7 +76,7 @@ func (a *Control) CancelJobs(_ http.ResponseWriter, r *http.Request, who *call.C
 func (a *Control) keepCron(todo []cancelTodo, out *client.Cancelled) []cancelTodo {
 	return slices.DeleteFunc(todo, func(c cancelTodo) bool {
 		j, live := a.Engine.Snapshot().Job(c.job)
-		if !live || !j.Spec.Recurs() {
+		if !live || j.Spec.Schedule() == "" {
 			return false
 		}
 		err := core.Errorf(core.Conflict, "Cannot cancel scrontab jobs without --cron flag.") // as Slurm 22.05

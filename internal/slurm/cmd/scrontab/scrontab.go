@@ -119,7 +119,7 @@ func (t *table) load(ctx context.Context) error {
 		return err
 	}
 	for i := range list.Jobs {
-		if j := &list.Jobs[i]; j.Spec.Recurs() && j.Stop == nil {
+		if j := &list.Jobs[i]; j.Spec.Schedule() != "" && j.Stop == nil {
 			t.jobs = append(t.jobs, *j)
 		}
 	}
