@@ -174,6 +174,9 @@ type Run struct {
 	User    UserName    `json:"user"`
 	Jobs    []JobID     `json:"jobs"`
 	Created Time        `json:"created"`
-	Config  Hash        `json:"config,omitzero"` // blob: the YAML as applied
+	Config  Hash        `json:"config,omitzero"` // blob: the YAML as applied, or with Wire dstack's run_spec in JSON
 	Ended   Time        `json:"ended,omitempty"`
+	Wire    bool        `json:"wire,omitempty"`    // a dstack client made it: Config is its run_spec, completed
+	Updates int32       `json:"updates,omitempty"` // in place, while it was open
+	Deleted Time        `json:"deleted,omitempty"` // somebody deleted it after its end; it stays in the history
 }

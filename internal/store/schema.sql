@@ -103,6 +103,8 @@ CREATE TABLE runs (
 	doc        TEXT   NOT NULL
 );
 CREATE INDEX runs_created ON runs (created_at);
+CREATE INDEX runs_name ON runs (project, name, created_at);
+CREATE INDEX runs_project ON runs (project, created_at);
 
 -- Scripts and environments: where each stands, and the packs they stand in. shelf is a run of neighbouring job ids, so
 -- that the index grows at its end although hashes are random; see blobs.go.

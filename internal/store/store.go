@@ -57,8 +57,8 @@ type Store interface {
 	Events(ctx context.Context, after int64, limit int) ([]core.Event, error)
 	// NodeEvents are the last events of a node that are still there, at most limit, oldest first.
 	NodeEvents(ctx context.Context, node core.NodeName, limit int) ([]core.Event, error)
-	// Runs finds runs, ended ones included: by project (empty: all), name (empty: all), newest first.
-	Runs(ctx context.Context, project core.ProjectName, name string, limit int) ([]*core.Run, error)
+	// Runs finds runs, ended ones included, newest first.
+	Runs(ctx context.Context, q RunQuery) ([]*core.Run, error)
 	SubmitKey(ctx context.Context, key string) (core.JobID, error)
 
 	// SealWith has blobs that are committed from now on lie sealed, and those that lie sealed opened. Call it before
@@ -146,6 +146,20 @@ type JobQuery struct {
 	After        core.JobID // page: ids above this, with Newest ids below it
 	Limit        int        // 0: 10,000
 	Seen         *Seen      // nil: all jobs
+}
+
+// RunQuery selects runs. Zero fields do not restrict.
+type RunQuery struct {
+	ID       string
+	Project  core.ProjectName
+	Projects []core.ProjectName // any of them
+	Name     string
+	// Page: those made before Before, and of those made at that moment the ones whose id is below BeforeID; with
+	// Oldest those after it.
+	Before   core.Time
+	BeforeID string
+	Oldest   bool // by ascending creation
+	Limit    int  // 0: 10,000
 }
 
 // Seen leaves out jobs that somebody does not get to see: those that are neither the user's nor in one of the projects.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
 )
@@ -37,7 +38,7 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 		j, err := s.prepareJob(in, spec)
 		if err != nil {
 			if i > 0 {
-				err = errInComponent(err, i)
+				err = speccheck.InComponent(err, i)
 			}
 			return nil, err
 		}
@@ -56,11 +57,6 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 		}
 	}
 	return &Submitted{ID: jobs[0].ID}, nil
-}
-
-// errInComponent says of which component a fault is.
-func errInComponent(err error, i int) error {
-	return core.Errorf(core.CodeOf(err), "component %d: %v", i, err).Because(core.ReasonOf(err))
 }
 
 // hetComponent finds a live component: the job of that number, if it says itself that it is one.

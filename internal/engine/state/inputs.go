@@ -30,6 +30,9 @@ var inputs = []inputKind{
 	kindOf((*Requeue).apply),   // back to the queue
 	kindOf((*Suspend).apply),   // stops a running job, or resumes it
 	kindOf((*AllocDone).apply), // an interactive job is given back
+	// Runs.
+	kindOf((*EditRun).apply),   // changes an open run in place
+	kindOf((*DeleteRun).apply), // deletes one that has ended
 	// The plan.
 	kindOf((*Start).apply),         // starts a job on nodes
 	kindOf((*Preempt).apply),       // ends or requeues a victim

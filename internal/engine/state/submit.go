@@ -26,38 +26,21 @@ func (in *Submit) apply(s *State) (*Submitted, error) {
 		}
 		return &Submitted{ID: use.job, Duplicate: true}, nil
 	}
-	if err := checkSubmit(in); err != nil {
+	if err := speccheck.Submission(in.Key, in.Spec, in.Components); err != nil {
 		return nil, err
 	}
 	if len(in.Components) > 0 {
 		return s.submitHet(in)
 	}
 	j, err := s.prepareJob(in, spec)
+	if err != nil && in.FailUnfit && speccheck.IsUnfit(err) {
+		return in.submitUnfit(s, err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	s.enqueueJob(in, j)
 	return &Submitted{ID: j.ID}, nil
-}
-
-// checkSubmit refuses a submission, also one that is only tried, for what it says by itself, whatever the cluster is.
-func checkSubmit(in *Submit) error {
-	if len(in.Key) > speccheck.MaxKeyText {
-		return speccheck.TooLong("key", len(in.Key), speccheck.MaxKeyText)
-	}
-	if err := speccheck.Submitted(in.Spec); err != nil {
-		return err
-	}
-	if n := len(in.Components) + 1; n > speccheck.MaxComponents {
-		return core.Errorf(core.Invalid, "%d components are too many; the maximum is %d", n,
-			speccheck.MaxComponents).Because("invalid_het")
-	}
-	for i, c := range in.Components {
-		if err := speccheck.Submitted(c); err != nil {
-			return errInComponent(err, i+1)
-		}
-	}
-	return nil
 }
 
 // prepareJob makes the record of a job that may be, without an id.

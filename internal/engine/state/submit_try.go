@@ -1,6 +1,9 @@
 package state
 
-import "bireme.dev/bireme/internal/core"
+import (
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
+)
 
 // Try is a submission that is only admitted or refused: nothing waits or runs afterwards, but a number is used up, as
 // in Slurm. Reply: *core.Job, as it would wait.
@@ -9,7 +12,7 @@ type Try struct{ Submit }
 func (*Try) input() {}
 
 func (in *Try) apply(s *State) (*core.Job, error) {
-	if err := checkSubmit(&in.Submit); err != nil {
+	if err := speccheck.Submission(in.Key, in.Spec, in.Components); err != nil {
 		return nil, err
 	}
 	j, err := s.prepareJob(&in.Submit, in.Spec)

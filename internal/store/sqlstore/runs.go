@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/store/doc"
 )
 
@@ -20,21 +21,37 @@ func addRun(b *Batch, r *core.Run) {
 	runDocs.add(b, r)
 }
 
-// Runs finds runs, newest first.
-func (db *DB) Runs(ctx context.Context, project core.ProjectName, name string, limit int) (out []*core.Run, err error) {
-	if limit <= 0 {
-		limit = defaultLimit
+// Runs finds runs, newest first unless asked otherwise.
+func (db *DB) Runs(ctx context.Context, q store.RunQuery) (out []*core.Run, err error) {
+	if q.Limit <= 0 {
+		q.Limit = defaultLimit
 	}
 	var w where
 	w.and("1 = 1")
-	if project != "" {
-		w.and("project = " + w.arg(textArg(project)))
+	if q.ID != "" {
+		w.and("id = " + w.arg(textArg(q.ID)))
 	}
-	if name != "" {
-		w.and("name = " + w.arg(textArg(name)))
+	if q.Project != "" {
+		w.and("project = " + w.arg(textArg(q.Project)))
+	}
+	if q.Projects != nil {
+		w.and(in(&w, "project", q.Projects, textArg))
+	}
+	if q.Name != "" {
+		w.and("name = " + w.arg(textArg(q.Name)))
+	}
+	order, beyond := "DESC", "<"
+	if q.Oldest {
+		order, beyond = "ASC", ">"
+	}
+	if q.Before != 0 {
+		at := w.arg(int64(q.Before))
+		w.and("created_at " + beyond + "= " + at)
+		w.and("(created_at " + beyond + " " + at + " OR id " + beyond + " " + w.arg(textArg(q.BeforeID)) + ")")
 	}
 	err = db.engine.Read(ctx, func(tx Tx) (err error) {
-		out, err = readRuns(tx, w.text.String()+` ORDER BY created_at DESC, id DESC LIMIT `+w.arg(int64(limit)), w.args)
+		out, err = readRuns(tx, w.text.String()+` ORDER BY created_at `+order+`, id `+order+` LIMIT `+
+			w.arg(int64(q.Limit)), w.args)
 		return err
 	})
 	return out, err

@@ -226,7 +226,7 @@ func testPurgeRuns(t *testing.T, w *world) {
 	w.same(w.purge(store.Retention{Jobs: time.Minute}), 2)
 	w.wantNoBlob("one")
 	w.wantBlob("both")
-	runs, err := w.Runs(w.ctx, "", "", 0)
+	runs, err := w.Runs(w.ctx, store.RunQuery{})
 	if err != nil || len(runs) != 1 || runs[0].ID != "3" {
 		t.Fatalf("got %v, %v", runs, err)
 	}

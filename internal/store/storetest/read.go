@@ -384,19 +384,24 @@ func testRuns(t *testing.T, w *world) {
 	}
 	w.commit(&core.Changes{Runs: runs, Blobs: []core.Blob{blob("yaml")}})
 	for _, tc := range []struct {
-		project core.ProjectName
-		name    string
-		limit   int
-		want    []*core.Run
+		q    store.RunQuery
+		want []*core.Run
 	}{
-		{"", "", 0, []*core.Run{runs[2], runs[1], runs[0]}},
-		{"", "", 2, []*core.Run{runs[2], runs[1]}},
-		{"arts", "", 0, []*core.Run{runs[1], runs[0]}},
-		{"", "x", 0, []*core.Run{runs[2], runs[0]}},
-		{"arts", "x", 5, []*core.Run{runs[0]}},
-		{"main", "y", 5, nil},
+		{store.RunQuery{}, []*core.Run{runs[2], runs[1], runs[0]}},
+		{store.RunQuery{Limit: 2}, []*core.Run{runs[2], runs[1]}},
+		{store.RunQuery{Project: "arts"}, []*core.Run{runs[1], runs[0]}},
+		{store.RunQuery{Projects: []core.ProjectName{"arts", "law"}}, []*core.Run{runs[1], runs[0]}},
+		{store.RunQuery{Projects: []core.ProjectName{}}, nil},
+		{store.RunQuery{Name: "x"}, []*core.Run{runs[2], runs[0]}},
+		{store.RunQuery{Project: "arts", Name: "x", Limit: 5}, []*core.Run{runs[0]}},
+		{store.RunQuery{Project: "main", Name: "y", Limit: 5}, nil},
+		{store.RunQuery{ID: "2"}, []*core.Run{runs[1]}},
+		{store.RunQuery{Before: 12, BeforeID: "3"}, []*core.Run{runs[1], runs[0]}},
+		{store.RunQuery{Before: 11, BeforeID: "9"}, []*core.Run{runs[1], runs[0]}},
+		{store.RunQuery{Before: 11, BeforeID: "2"}, []*core.Run{runs[0]}},
+		{store.RunQuery{Oldest: true, Before: 10, BeforeID: "1", Limit: 1}, []*core.Run{runs[1]}},
 	} {
-		got, err := w.Runs(w.ctx, tc.project, tc.name, tc.limit)
+		got, err := w.Runs(w.ctx, tc.q)
 		if err != nil {
 			t.Fatal(err)
 		}

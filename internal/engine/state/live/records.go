@@ -312,10 +312,11 @@ func (r *Records) DeleteReservation(name string) {
 // PutRun stores a run with its event. One that has ended leaves memory.
 func (r *Records) PutRun(x *core.Run) {
 	ownMap(&r.owned.runs, &r.runs)
-	if x.Ended != 0 {
-		delete(r.runs, runKey{x.Project, x.Name})
-	} else {
-		r.runs[runKey{x.Project, x.Name}] = x
+	key := runKey{x.Project, x.Name}
+	if x.Ended == 0 {
+		r.runs[key] = x
+	} else if open := r.runs[key]; open != nil && open.ID == x.ID { // not one that has its name now
+		delete(r.runs, key)
 	}
 	r.changes.Runs = append(slices.DeleteFunc(r.changes.Runs,
 		func(o *core.Run) bool { return o.ID == x.ID && o.Project == x.Project && o.Name == x.Name }), x)

@@ -74,6 +74,14 @@ func NewID() string {
 	return hex.EncodeToString(b[:])
 }
 
+// NewRunID makes the id of a run: the digits of a random (version 4) UUID, which is what dstack's clients call it.
+func NewRunID() string {
+	id := []byte(NewID() + NewID())
+	id[12] = '4'
+	id[16] = "89ab"[id[16]&3]
+	return string(id)
+}
+
 // AccountOf looks a name up on this host, or a uid where there is no name.
 func AccountOf(name string, uid *uint32) (*account.User, error) {
 	if name != "" {

@@ -26,7 +26,9 @@ func (a *Jobs) Runs(_ http.ResponseWriter, r *http.Request, who *call.Caller) (a
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.Store.Runs(r.Context(), project, name, int(min(limit, call.MaxPage)))
+	list, err := a.Store.Runs(r.Context(), store.RunQuery{
+		Project: project, Name: name, Limit: int(min(limit, call.MaxPage)),
+	})
 	if err != nil {
 		return nil, call.StoreError(err)
 	}

@@ -17,6 +17,8 @@ type submission struct {
 	env      []byte // KEY=VALUE, each ended by NUL
 	specSize int    // bytes of its JSON
 	nul      bool   // some text holds a NUL byte
+
+	failUnfit, wire bool // see Foreign
 }
 
 // decodeSubmit reads a submission. Script and environment are most of its bytes and are copied once, straight into

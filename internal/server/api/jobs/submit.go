@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bireme.dev/bireme/internal/account"
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/engine"
@@ -57,17 +60,55 @@ func (a *Submissions) Submit(w http.ResponseWriter, r *http.Request, who *call.C
 	if err != nil {
 		return nil, err
 	}
+	done, err := a.take(r, who, s)
+	if err != nil {
+		return nil, err
+	}
+	return nil, answerSubmit(w, done.ID, done.Duplicate, s.Run)
+}
+
+// Foreign is a submission that another front end's handler has made, with what only such a handler may ask for.
+type Foreign struct {
+	client.Submit
+	FailUnfit bool // see state.Submit
+	Wire      bool // Config is dstack's run_spec; see core.Run
+}
+
+// Take admits a job as Submit does, under the same limits and rights.
+func (a *Submissions) Take(r *http.Request, who *call.Caller, f *Foreign) (*state.Submitted, error) {
+	s := &submission{Submit: f.Submit, script: []byte(f.Script), failUnfit: f.FailUnfit, wire: f.Wire}
+	for _, e := range f.Env {
+		s.nul = s.nul || strings.IndexByte(e, 0) >= 0
+		s.env = append(append(s.env, e...), 0)
+	}
+	s.Script, s.Env = "", nil
+	text, err := json.Marshal(&s.Spec)
+	if err != nil {
+		return nil, err
+	}
+	s.specSize = len(text)
+	if err := a.checkSizes(s); err != nil {
+		return nil, err
+	}
+	if err := a.own(r, &s.Spec, who); err != nil {
+		return nil, err
+	}
+	return a.take(r, who, s)
+}
+
+// take admits a job that is its caller's and within the limits of size.
+func (a *Submissions) take(r *http.Request, who *call.Caller, s *submission) (*state.Submitted, error) {
 	spec := &s.Spec
 	in := &state.Submit{
 		By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Files: s.Files,
-		Strict: s.Strict || a.Settings().Jobs.StrictSubmit,
+		Strict: s.Strict || a.Settings().Jobs.StrictSubmit, FailUnfit: s.failUnfit,
 	}
 	in.Groups = a.groupsOf(spec.UID, true)
 	if s.Key != "" {
 		in.Key = string(who.User) + "/" + s.Key // nobody meets another's job through a key
 		if s.Retry {
 			if id, err := a.Store.SubmitKey(r.Context(), in.Key); err == nil {
-				return nil, answerSubmit(w, id, true, s.Run)
+				return &state.Submitted{ID: id, Duplicate: true}, nil
 			} else if !errors.Is(err, store.ErrNotFound) {
 				return nil, call.StoreError(err)
 			}
@@ -78,7 +119,7 @@ func (a *Submissions) Submit(w http.ResponseWriter, r *http.Request, who *call.C
 		spec.Extra.Files = a.hashOf(s.Files)
 	}
 	if s.Run != "" {
-		in.Run = &core.Run{Name: s.Run, ID: call.NewID() + call.NewID(), User: spec.User, Project: spec.Project}
+		in.Run = &core.Run{Name: s.Run, ID: call.NewRunID(), User: spec.User, Project: spec.Project, Wire: s.wire}
 		if s.Config != "" {
 			in.Config = []byte(s.Config)
 			in.Run.Config = a.hashOf(in.Config)
@@ -98,14 +139,13 @@ func (a *Submissions) Submit(w http.ResponseWriter, r *http.Request, who *call.C
 		return nil, a.tellLost(err)
 	}
 	a.Submitted.Inc()
-	done := reply
 	if spec.User != who.User { // an administrator's act, told before it is answered
-		who.Changed(&core.Job{ID: done.ID, Spec: spec})
+		who.Changed(&core.Job{ID: reply.ID, Spec: spec})
 		if err := a.Confirm(r, who); err != nil {
 			return nil, err
 		}
 	}
-	return nil, answerSubmit(w, done.ID, done.Duplicate, s.Run)
+	return reply, nil
 }
 
 // answerSubmit writes a client.Submitted.

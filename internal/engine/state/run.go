@@ -1,0 +1,77 @@
+package state
+
+import "bireme.dev/bireme/internal/core"
+
+// EditRun changes an open run in place: its configuration and what its job can still take. Reply: the run's record.
+type EditRun struct {
+	By       core.Identity
+	Project  core.ProjectName
+	Name     string
+	ID       string // it must still be this one; empty: any
+	Config   []byte `json:"-"` // blob of Hash; nothing is decided by it
+	Hash     core.Hash
+	Priority int32 // 0 to 100
+}
+
+// DeleteRun marks a run that has ended as deleted: its name no longer leads to it. Reply: nil.
+type DeleteRun struct {
+	By  core.Identity
+	Run *core.Run // as the store has it: ended runs have left memory
+}
+
+func (*EditRun) input()   {}
+func (*DeleteRun) input() {}
+
+func (in *EditRun) apply(s *State) (*core.Run, error) {
+	r, ok := s.rec.Run(in.Project, in.Name)
+	if !ok || in.ID != "" && r.ID != in.ID {
+		return nil, core.Errorf(core.NotFound, "no run %q is active in project %s", in.Name, in.Project).
+			Because("invalid_run")
+	}
+	if err := s.authorize(in.By, runOwner(r)); err != nil {
+		return nil, err
+	}
+	if j, live := s.rec.Job(r.Jobs[0]); live && j.Spec.More().RunPriority != in.Priority {
+		if _, err := (&UpdateJob{By: in.By, Job: j.ID, Run: &in.Priority}).apply(s); err != nil {
+			return nil, err
+		}
+	}
+	next := *r
+	next.Config = in.Hash
+	next.Updates++
+	s.rec.AddBlob(in.Hash, in.Config)
+	s.rec.PutRun(&next)
+	return &next, nil
+}
+
+func (in *DeleteRun) apply(s *State) (None, error) {
+	r := in.Run
+	if open, ok := s.rec.Run(r.Project, r.Name); r.Ended == 0 || ok && open.ID == r.ID {
+		return none, core.Errorf(core.Conflict, "run %s is active", r.Name).Because("run_active")
+	}
+	if err := s.authorize(in.By, runOwner(r)); err != nil || r.Deleted != 0 {
+		return none, err
+	}
+	next := *r
+	next.Deleted = s.rec.Now()
+	s.rec.PutRun(&next)
+	return none, nil
+}
+
+// runOwner stands for the jobs of a run: who may steer those may steer it.
+func runOwner(r *core.Run) *core.Job {
+	return &core.Job{ID: r.Jobs[0], Spec: &core.Spec{User: r.User, Project: r.Project}}
+}
+
+// submitUnfit records a job that no node could ever serve: it has failed, with the refusal as its message.
+func (in *Submit) submitUnfit(s *State, refusal error) (*Submitted, error) {
+	if err := s.admitRun(in); err != nil {
+		return nil, err
+	}
+	j := &core.Job{Spec: in.Spec, Submit: s.rec.Now(), Eligible: s.rec.Now()}
+	s.enqueueJob(in, j)
+	edit := s.editJob(j)
+	edit.end(core.Failed, core.ReasonBadConstraints, refusal.Error())
+	edit.commit()
+	return &Submitted{ID: j.ID}, nil
+}

@@ -1,0 +1,71 @@
+package state
+
+import (
+	"strings"
+	"testing"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
+)
+
+// TestRunLife: a run is changed in place by its owner, ends as failed when no node could ever serve it, and is deleted
+// after its end only.
+func TestRunLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	node := coretest.Node("n1").Build()
+	w.must(&Register{Node: node.Name, Hardware: node.Hardware, Host: node.Host, Roles: node.Roles})
+	w.must(&EnsureUser{UID: 1000, UnixName: "alice"})
+	w.must(&EnsureUser{UID: 1001, UnixName: "bob"})
+	alice, bob := core.Identity{User: "alice", UID: 1000}, core.Identity{User: "bob", UID: 1001}
+	submit := func(name string, cpus int32) *Submit {
+		spec := coretest.Job().Set(func(s *core.Spec) {
+			s.User, s.UID, s.Hold = "alice", 1000, true
+			s.Shape.CPUsPerTask = cpus
+		}).Spec()
+		return &Submit{By: alice, Spec: spec, Run: &core.Run{Name: name, ID: "id-" + name}, Strict: true, FailUnfit: true}
+	}
+	id := w.must(submit("one", 1)).(*Submitted).ID
+	run := func(name string) *core.Run {
+		r, _ := w.st.Snapshot().Run("main", name)
+		return r
+	}
+	project := w.st.Snapshot().Runs()[0].Project
+	edit := &EditRun{By: bob, Project: project, Name: "one", Priority: 7}
+	if _, err := w.do(edit); core.CodeOf(err) != core.Denied {
+		t.Fatalf("another's run: %v", err)
+	}
+	edit.By, edit.ID = alice, "id-other"
+	if _, err := w.do(edit); core.CodeOf(err) != core.NotFound {
+		t.Fatalf("a run that was replaced: %v", err)
+	}
+	edit.ID = "id-one"
+	if r := w.must(edit).(*core.Run); r.Updates != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if j, _ := w.st.Snapshot().Job(id); j.Spec.More().RunPriority != 7 {
+		t.Fatalf("priority %d", j.Spec.More().RunPriority)
+	}
+	open, _ := w.st.Snapshot().Run(project, "one")
+	if _, err := w.do(&DeleteRun{By: alice, Run: open}); core.ReasonOf(err) != "run_active" {
+		t.Fatalf("an open run: %v", err)
+	}
+
+	// No node could ever hold it: there is a record, and nothing waits.
+	unfit := w.must(submit("vast", 1000)).(*Submitted).ID
+	if _, live := w.st.Snapshot().Job(unfit); live || run("vast") != nil {
+		t.Fatal("it waits")
+	}
+	ended := *open
+	ended.Name, ended.ID, ended.Ended = "vast", "id-vast", w.st.Snapshot().Now()
+	if _, err := w.do(&DeleteRun{By: bob, Run: &ended}); core.CodeOf(err) != core.Denied {
+		t.Fatalf("another's run: %v", err)
+	}
+	w.must(&DeleteRun{By: alice, Run: &ended})
+	// Other refusals stay refusals.
+	bad := submit("bad", 1)
+	bad.Spec.Partition = "nowhere"
+	if _, err := w.do(bad); err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Fatalf("a partition that is not there: %v", err)
+	}
+}
