@@ -41,7 +41,7 @@ func (p *Planner) setReservations(c *Changes) {
 		p.removePending(p.pending[j.ID])
 	}
 	p.advances, p.advanceVersion = books, p.advanceVersion+1
-	p.forgetRefusals()
+	p.nodes.ForgetFreed()
 	p.key = p.newKeyFunc()
 	p.classReasonsStale = true
 	if len(books) == 0 {
@@ -88,7 +88,7 @@ func (p *Planner) setAdvanceOptions(c *classInfo, spec *core.Spec) {
 		base.isOption, base.namesAdvance, base.inAdvanceQueue = true, false, false
 		for _, r := range in {
 			way := base
-			way.advance = r
+			way.Advance = r
 			s.options = append(s.options, way)
 		}
 		if out {
@@ -100,45 +100,9 @@ func (p *Planner) setAdvanceOptions(c *classInfo, spec *core.Spec) {
 // viewNow is how a class looks at its nodes for a job that starts now and ends at end.
 func (p *Planner) viewNow(s *partitionClass, end core.Time) ledger.View {
 	return ledger.View{
-		Nodes: p.openNodesFor(s), End: end, Scratch: &p.free, Advance: s.advance,
+		Nodes: p.nodes.OpenOf(&s.Candidates, &s.req), End: end, Scratch: &p.free, Advance: s.Advance,
 		MayDelayAdvance: s.mayDelayAdvance,
 	}
-}
-
-// nodesFor lists the nodes of a class in the order they are tried: those of its partition, and of them, those of its
-// reservation, or those first.
-func (p *Planner) nodesFor(s *partitionClass) []*ledger.Node {
-	all := p.partitionNodes(s.part)
-	if s.advance == nil || s.advance.Nodes == nil {
-		return all
-	}
-	if s.orderVersion != p.ledger.Version {
-		s.orderVersion, s.order = p.ledger.Version, nil
-		for _, a := range all {
-			if s.advance.Nodes[a.Record.Name] {
-				s.order = append(s.order, a)
-			}
-		}
-		if !s.advance.ConfinesNodes() {
-			for _, a := range all {
-				if !s.advance.Nodes[a.Record.Name] {
-					s.order = append(s.order, a)
-				}
-			}
-		}
-	}
-	return s.order
-}
-
-// openNodesFor is nodesFor without those that are known to have too little free now. The next call may write over it.
-func (p *Planner) openNodesFor(s *partitionClass) []*ledger.Node {
-	if s.needsCPUsAndMemory() {
-		return p.nodesWithRoom(s)
-	}
-	if s.advance == nil || s.advance.Nodes == nil {
-		return p.openNodesIn(s.part)
-	}
-	return p.nodesFor(s)
 }
 
 // assessOptions is assess for classes that may run in reservations.
@@ -221,7 +185,7 @@ func (ps *pass) applyAdvance() {
 	}
 	if mark != p.advanceFingerprint { // what they set aside may be had, or the other way round
 		p.advanceFingerprint = mark
-		p.forgetRefusals()
+		p.nodes.ForgetFreed()
 	}
 	if len(p.partlyReserved) == 0 {
 		return
@@ -229,7 +193,7 @@ func (ps *pass) applyAdvance() {
 	for _, a := range p.partlyReserved {
 		a.AdvanceJobs = a.AdvanceJobs[:0]
 	}
-	for _, h := range p.allocations {
+	for _, h := range p.jobs.Allocs {
 		for i, a := range p.ledger.NodesOf(h) {
 			if na := &h.Alloc.Nodes[i]; a != nil && !na.Done {
 				a.AddAdvanceJob(na, h.Alloc.Inside(), max(h.End, now+alloc.OverdueDelay))
@@ -240,7 +204,7 @@ func (ps *pass) applyAdvance() {
 
 // lastAdvanceBefore is the last moment before end at which a reservation begins that is in the way of a class.
 func (ps *pass) lastAdvanceBefore(s *partitionClass, end core.Time) (beyond core.Time) {
-	at := ledger.View{Advance: s.advance, MayDelayAdvance: s.mayDelayAdvance}
+	at := ledger.View{Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
 	for _, r := range ps.p.advances {
 		if !at.MustAvoid(r) {
 			continue
@@ -296,7 +260,7 @@ func (ps *pass) reserveInAdvance(e *queueEntry) {
 	if ps.plan.advanceHeads == nil {
 		ps.plan.advanceHeads = map[string]core.JobID{}
 	}
-	name := e.class.options[0].advance.Name
+	name := e.class.options[0].Advance.Name
 	if ps.advanceReserved == nil {
 		ps.advanceReserved = map[string]int{}
 	}
@@ -336,7 +300,7 @@ func (ps *pass) earliestOption(s *partitionClass, j *core.Job) (best *partitionC
 
 // isOpen reports whether the job's advance reservation and licenses allow a start at sw.view.At.
 func (sw *startSearch) isOpen() bool {
-	if r := sw.class.advance; r.IsOver() {
+	if r := sw.class.Advance; r.IsOver() {
 		return false
 	} else if r.ConfinesTime() {
 		if _, ok := r.WindowFor(sw.view.At, sw.view.End); !ok {
@@ -357,7 +321,7 @@ func (sw *startSearch) addAdvancePoints(now core.Time) {
 		}
 		stop := &ledger.Reservation{Nodes: nodes}
 		for _, w := range r.Windows {
-			if r == sw.class.advance && w.Start > now {
+			if r == sw.class.Advance && w.Start > now {
 				sw.points = append(sw.points, changePoint{w.Start, stop})
 			}
 			if w.End > now && w.End < alloc.Never {
@@ -369,12 +333,12 @@ func (sw *startSearch) addAdvancePoints(now core.Time) {
 
 // recordExtras writes down what a job that is being placed has beside its nodes.
 func (ps *pass) recordExtras(s *partitionClass, al *core.Alloc, end core.Time) {
-	if s.advance == nil && s.licenses == nil {
+	if s.Advance == nil && s.licenses == nil {
 		return
 	}
 	more := al.Wide()
-	if s.advance != nil {
-		more.Reservation = s.advance.Name
+	if s.Advance != nil {
+		more.Reservation = s.Advance.Name
 	}
 	if s.licenses != nil {
 		more.Licenses = ps.licensesFor(s, ps.plan.Now, end)
@@ -402,10 +366,10 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 	if s.namesAdvance || len(s.options) > 0 {
 		return
 	}
-	at := ledger.View{Advance: s.advance, MayDelayAdvance: s.mayDelayAdvance}
+	at := ledger.View{Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
 	end := alloc.AddTime(ps.plan.Now, alloc.MinTime(j.Spec))
 	why, left, some := core.ReasonReserved, ps.p.unreserved[:0], false
-	for _, a := range ps.p.nodesFor(s) {
+	for _, a := range ps.p.nodes.Of(&s.Candidates) {
 		barred := false
 		for i := range a.AdvanceParts {
 			if r := a.AdvanceParts[i].Reservation; a.AdvanceParts[i].Cpus == 0 && at.MustAvoid(r) && r.Overlaps(ps.plan.Now,

@@ -2,12 +2,12 @@ package sched
 
 import (
 	"fmt"
-	"math/bits"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/cluster"
 	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
@@ -29,7 +29,8 @@ type classInfo struct {
 
 // partitionClass is a class in one partition.
 type partitionClass struct {
-	part *partition
+	part               *partition
+	cluster.Candidates // where its jobs may run
 
 	// A pass reads these for all classes, so they are adjacent.
 	refusedEpoch int64              // Planner.refusalEpoch when it was last refused
@@ -54,11 +55,8 @@ type partitionClass struct {
 	inAdvanceQueue  bool                  // they wait in partition.advanceQueue: no other job competes for their nodes
 	mayDelayAdvance bool                  // they may overlap advance reservations that allow a delay
 	// For jobs that may run in advance reservations: one entry for each, in the order they are tried.
-	options      []partitionClass
-	isOption     bool                 // it is an element of options
-	advance      *advance.Reservation // the advance reservation its jobs run in
-	order        []*ledger.Node       // the nodes for that, as of
-	orderVersion int                  // this version of the ledger; see Planner.nodesFor
+	options  []partitionClass
+	isOption bool // it is an element of options
 
 	// the last unsuccessful search for victims
 	victimMemo victimMemo
@@ -182,7 +180,10 @@ func (p *Planner) joinClass(j *core.Job, few int32) *classInfo {
 		at := 0
 		alloc.EachPartition(j.Spec.Partition, func(name core.PartitionName) {
 			if part := p.partitionByName[name]; part != nil && !c.hasPartition(part) {
-				s := partitionClass{part: part, req: n, overTimeLimit: at < 64 && k.overTimeLimit&(1<<at) != 0}
+				s := partitionClass{
+					part: part, Candidates: cluster.Candidates{Set: part.nodes}, req: n,
+					overTimeLimit: at < 64 && k.overTimeLimit&(1<<at) != 0,
+				}
 				bounds := k.bounds(part.Partition)
 				s.minNodes, s.maxNodes = bounds.MinNodes, bounds.MaxNodes
 				s.req.ApplyPartition(&bounds)
@@ -255,23 +256,23 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 			Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", n.NodesMax, part.Name,
 				s.minNodes),
 		}
-	case part.nodes != nil && int(n.NodesMin) > len(part.nodes):
+	case part.nodes.Names != nil && int(n.NodesMin) > len(part.nodes.Names):
 		return &Reason{Code: core.ReasonPartitionNodes, Text: fmt.Sprintf("the job requests %d nodes; partition %s has %d",
-			n.NodesMin, part.Name, len(part.nodes))}
+			n.NodesMin, part.Name, len(part.nodes.Names))}
 	case s.overTimeLimit:
 		return &Reason{
 			Code: core.ReasonPartitionTime,
 			Text: fmt.Sprintf("it asks for more time than the %s that partition %s allows", part.MaxTime.Duration(), part.Name),
 		}
 	}
-	nodes := p.nodesFor(s)
+	nodes := p.nodes.Of(&s.Candidates)
 	if n.Choose(ledger.View{Nodes: nodes, IfIdle: true}, p.choices) != nil {
 		return nil
 	}
-	if s.advance.ConfinesNodes() {
+	if s.Advance.ConfinesNodes() {
 		return &Reason{
 			Code: core.ReasonReservation,
-			Text: fmt.Sprintf("the nodes of reservation %s could not hold it: it asks for %s", s.advance.Name, n),
+			Text: fmt.Sprintf("the nodes of reservation %s could not hold it: it asks for %s", s.Advance.Name, n),
 		}
 	}
 	if loose := n.WithoutSwitchLimit(); loose != n {
@@ -284,9 +285,9 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 		}
 		n = loose
 	}
-	if f := fit.CheckRequest(p.ledger, n, part.nodes, nodes); f != nil {
+	if f := fit.CheckRequest(p.ledger, n, part.nodes.Names, nodes); f != nil {
 		w := &Reason{Code: core.ReasonBadConstraints, Text: f.Text}
-		if part.nodes == nil && int(n.NodesMin) > len(nodes) {
+		if part.nodes.Names == nil && int(n.NodesMin) > len(nodes) {
 			w.Code = core.ReasonPartitionNodes
 		}
 		return w
@@ -295,34 +296,6 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 		return &Reason{Code: core.ReasonReqNodeNotAvail, Text: "a node it asks for by name is not available"}
 	}
 	return &Reason{Code: core.ReasonResources, Text: "the nodes that are up could not hold it: it asks for " + n.String()}
-}
-
-// partitionNodes lists a partition's nodes in the order they are tried.
-func (p *Planner) partitionNodes(part *partition) []*ledger.Node {
-	if part.nodes == nil {
-		return p.ledger.Order
-	}
-	if part.orderVersion != p.ledger.Version {
-		part.orderVersion, part.order = p.ledger.Version, p.ledger.NodesIn(part.nodes)
-	}
-	return part.order
-}
-
-// openNodesIn lists the nodes of a partition that had a free CPU when the pass began.
-func (p *Planner) openNodesIn(part *partition) []*ledger.Node {
-	if part.openPass != p.passCount {
-		part.openPass = p.passCount
-		part.openNodes = part.openNodes[:0]
-		for w, word := range p.openNodes {
-			if part.nodes != nil {
-				word &= part.members[w]
-			}
-			for ; word != 0; word &= word - 1 {
-				part.openNodes = append(part.openNodes, p.ledger.Order[w*64+bits.TrailingZeros64(word)])
-			}
-		}
-	}
-	return part.openNodes
 }
 
 // currentClassReasons returns the reasons of classes that are in no queue. The map is shared with plans and never

@@ -121,7 +121,7 @@ func (ps *pass) walkByClass(l *queueWalk) {
 		}
 	}
 	clear(slots[len(awake):])
-	part.awakeClasses, part.sleepWalk, part.sleepFreedSeq = awake, since, p.freed.next()
+	part.awakeClasses, part.sleepWalk, part.sleepFreedSeq = awake, since, p.nodes.Freed.Next()
 	heap.Init(&l.heads)
 }
 

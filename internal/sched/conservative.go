@@ -55,16 +55,16 @@ func (p *Planner) updateTimetable(now core.Time) (early bool) {
 	t := p.timetable
 	for id, b := range t.Jobs {
 		switch {
-		case p.allocations[id] != nil:
+		case p.jobs.Allocs[id] != nil:
 			b.Running = true
 		case b.Running || p.pending[id].class == nil:
 			early = t.Remove(id, now) || early
 		}
 	}
-	if len(t.Jobs) == len(p.allocations)+len(p.pending) {
+	if len(t.Jobs) == len(p.jobs.Allocs)+len(p.pending) {
 		return early
 	}
-	for id, h := range p.allocations {
+	for id, h := range p.jobs.Allocs {
 		if t.Jobs[id] == nil {
 			b := &timetable.Job{Length: h.End}
 			if h.End < alloc.Never {

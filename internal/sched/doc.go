@@ -77,15 +77,15 @@
 //   - Equivalence classes (class.go): jobs with equal requests share a classInfo, and per partition a partitionClass.
 //     assess runs when a class appears, and when nodes change for the classes concerned (reassess.go).
 //   - Refusals (refusal.go): free resources only shrink within a pass, so a refused class is not tried again for jobs
-//     that end as late. The refusal lasts over passes until enough came free (Planner.freed). Refused classes sleep
+//     that end as late. The refusal lasts over passes until enough came free (cluster.Nodes.Freed). Refused classes sleep
 //     (sleepers.go), and a walk by class (classwalk.go) skips all jobs of such a class at once.
-//   - Change tracking (tracking.go): searchcache.go recomputes the start of a head only for nodes that changed.
-//   - Reasons are computed on demand; free CPUs and memory of all nodes lie in one slice (opennodes.go).
+//   - Change tracking (package cluster): searchcache.go recomputes the start of a head only for nodes that changed.
+//   - Reasons are computed on demand; free CPUs and memory of all nodes lie in one slice (package cluster).
 //
-// Sub-packages: ledger (what nodes have free, now and later), fit (whether a job fits, and where), sorted (queues and
-// ends), alloc (one job in numbers), preempt (who may preempt whom), victim (whom to preempt), advance (advance
-// reservations), timetable (conservative backfill on one node), provision (which nodes to create or
-// power up), forecast (when all jobs will start, about).
+// Sub-packages: cluster (nodes and running jobs between passes), ledger (what nodes have free, now and later), fit
+// (whether a job fits, and where), sorted (queues and ends), alloc (one job in numbers), preempt (who may preempt
+// whom), victim (whom to preempt), advance (advance reservations), timetable (conservative backfill on one node),
+// provision (which nodes to create or power up), forecast (when all jobs will start, about).
 //
 // # To change X, look at Y
 //

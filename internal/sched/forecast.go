@@ -4,7 +4,6 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/forecast"
 	"bireme.dev/bireme/internal/sched/ledger"
-	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // Forecast estimates when pending jobs will start if no more jobs arrive and all use their time limit. A plan knows
@@ -101,7 +100,7 @@ func (w *forecastBuild) newModel() *forecast.Model {
 	p := w.p
 	c := forecast.Config{FCFS: p.cfg.Rule == RuleFCFS, Advances: p.advances, Licenses: map[string]int64{}}
 	for _, part := range p.partitions {
-		c.Partitions = append(c.Partitions, forecast.Partition{Name: part.Name, QOS: part.QOS, Nodes: part.nodes})
+		c.Partitions = append(c.Partitions, forecast.Partition{Name: part.Name, QOS: part.QOS, Nodes: part.nodes.Names})
 	}
 	for name, st := range p.licenses {
 		c.Licenses[name] = st.total
@@ -135,7 +134,7 @@ func (w *forecastBuild) addNode() int {
 
 // addRunning adds the next running job.
 func (w *forecastBuild) addRunning() int {
-	at := sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd]{List: &w.p.ends}
+	at := ledger.EndCursor{List: &w.p.jobs.Ends}
 	if w.resumed {
 		at = at.List.After(&w.lastEnd)
 	}
@@ -227,7 +226,7 @@ func (c *classInfo) forecastClass(spec *core.Spec) forecast.Class {
 	first := c.firstUsable()
 	out := forecast.Class{Spec: spec, Licenses: first.licenses, Confined: len(first.options) > 0}
 	for i := range first.options {
-		own := first.options[i].advance
+		own := first.options[i].Advance
 		if own == nil || !own.ConfinesNodes() {
 			out.Confined = false
 		}

@@ -181,7 +181,7 @@ func (h *hetJobs) sortComponents(set *hetJob) {
 				continue
 			}
 			size[k] = max(size[k], int64(s.req.Tasks)*int64(s.req.CpusPerTask))
-			for _, a := range h.planner.nodesFor(s) {
+			for _, a := range h.planner.nodes.Of(&s.Candidates) {
 				if s.req.Accepts(a, &ledger.View{}) && s.req.TasksIn(a, &a.Capacity) > 0 {
 					choice[k]++
 				}
@@ -216,7 +216,7 @@ func (h *hetJobs) fitsIdle(set *hetJob) bool {
 				fits = true
 				break
 			}
-			picks := s.req.Choose(ledger.View{Nodes: h.planner.nodesFor(s), IfIdle: true}, h.planner.choices)
+			picks := s.req.Choose(ledger.View{Nodes: h.planner.nodes.Of(&s.Candidates), IfIdle: true}, h.planner.choices)
 			if picks == nil {
 				continue
 			}

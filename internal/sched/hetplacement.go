@@ -7,7 +7,6 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/ledger"
-	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // hetPlacement places the components of het jobs in a pass: all at the same time, or none.
@@ -104,7 +103,7 @@ func (h hetPlacement) couldStartAlone(slots []*partitionClass, j *core.Job) bool
 		if len(s.options) > 0 {
 			return true // it is looked at when it is given a place
 		}
-		end, least, ok := endTimes(j.Spec, s.advance, h.ps.plan.Now)
+		end, least, ok := endTimes(j.Spec, s.Advance, h.ps.plan.Now)
 		if !ok || h.ps.isClassRefused(s, least) || s.licenses != nil && h.ps.licensesFor(s, h.ps.plan.Now, least) == nil {
 			continue
 		}
@@ -216,7 +215,7 @@ func (ps *pass) rollback(n int) {
 				a.AdvanceJobs = a.AdvanceJobs[:len(a.AdvanceJobs)-1]
 			}
 		}
-		p.ends.Remove(e)
+		p.jobs.Ends.Remove(e)
 		p.release(e.Alloc)
 		delete(ps.startedTasks, e.Id)
 	}
@@ -225,7 +224,7 @@ func (ps *pass) rollback(n int) {
 
 // lastEnd returns when everything that runs or is reserved, and ever ends, has ended.
 func (ps *pass) lastEnd() (t core.Time) {
-	for w := (sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd]{List: &ps.p.ends}); w.Current() != nil; w.Next() {
+	for w := (ledger.EndCursor{List: &ps.p.jobs.Ends}); w.Current() != nil; w.Next() {
 		if e := w.Current(); e.At < alloc.Never {
 			t = max(t, e.At)
 		}

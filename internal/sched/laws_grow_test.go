@@ -24,7 +24,7 @@ func TestGrowthIsAskedForOnce(t *testing.T) {
 			{Name: "small", Max: 2, Price: 1, PowerUp: 5, Hardware: core.Hardware{CPUs: 4, Memory: 4 * core.GiB}},
 		}
 		w.p = New(w.cfg)
-		w.p.trackMinNodes, w.p.classWalkMinJobs = 0, 0
+		w.p.nodes.TrackMinNodes, w.p.classWalkMinJobs = 0, 0
 		w.p.Apply(Changes{Nodes: w.nodes})
 		made := map[string]int32{}
 		wishes := func() string { return fmt.Sprint(w.p.Pass(w.now).Provision) }

@@ -15,7 +15,7 @@ func newHeadsWorld(t *rapid.T, rule Rule, heads int32, parts int) *lawWorld {
 	w := newLawWorld(t, rule, rapid.Uint64().Draw(t, "seed"), parts)
 	w.cfg.Reservations = heads
 	w.p = New(w.cfg)
-	w.p.trackMinNodes, w.p.classWalkMinJobs = 0, 0
+	w.p.nodes.TrackMinNodes, w.p.classWalkMinJobs = 0, 0
 	w.p.Apply(Changes{Nodes: w.nodes})
 	return w
 }

@@ -113,7 +113,7 @@ func TestPlansAreKept(t *testing.T) {
 					}
 				}
 				w.p = New(w.cfg)
-				w.p.trackMinNodes, w.p.classWalkMinJobs = 0, 0
+				w.p.nodes.TrackMinNodes, w.p.classWalkMinJobs = 0, 0
 				w.p.Apply(Changes{Nodes: w.nodes})
 				w.dress = func(s *core.Spec) {
 					if w.r.IntN(3) == 0 {

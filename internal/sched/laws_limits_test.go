@@ -105,7 +105,7 @@ func newLimitLaw(t *rapid.T, rule Rule, seed uint64) *limitLaw {
 		w.cfg.Partitions[i].QOS = []core.QOSName{"", "", "q0"}[i]
 	}
 	w.p = New(w.cfg)
-	w.p.trackMinNodes, w.p.classWalkMinJobs = 0, 0
+	w.p.nodes.TrackMinNodes, w.p.classWalkMinJobs = 0, 0
 	w.p.Apply(Changes{Nodes: w.nodes})
 	w.also = w.told
 	w.dress = func(s *core.Spec) {

@@ -69,7 +69,7 @@ func newLawWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 		w.nodes = append(w.nodes, n)
 	}
 	w.p = New(w.cfg)
-	w.p.trackMinNodes, w.p.classWalkMinJobs = 0, 0 // as on a large cluster with a long queue
+	w.p.nodes.TrackMinNodes, w.p.classWalkMinJobs = 0, 0 // as on a large cluster with a long queue
 	w.p.Apply(Changes{Nodes: w.nodes})
 	return w
 }
@@ -113,7 +113,7 @@ func (w *lawWorld) submit() {
 // cold is a planner that is told all there is in another order: shuffled, in a few batches, whatever comes first.
 func (w *lawWorld) cold() *Planner {
 	cold := New(w.cfg)
-	cold.trackMinNodes, cold.classWalkMinJobs = 1<<30, 1<<30 // the plain way
+	cold.nodes.TrackMinNodes, cold.classWalkMinJobs = 1<<30, 1<<30 // the plain way
 	r := rand.New(rand.NewPCG(uint64(len(w.order)), uint64(w.now)))
 	batches := make([]Changes, 3)
 	if w.also != nil {

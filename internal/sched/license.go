@@ -53,7 +53,7 @@ func (ps *pass) isLicenseFree(s *partitionClass, l *core.License, from, end core
 		}
 	}
 	for _, r := range p.advances {
-		if r == s.advance || alloc.LicenseCount(r.Licenses, l.Name) == 0 {
+		if r == s.Advance || alloc.LicenseCount(r.Licenses, l.Name) == 0 {
 			continue
 		}
 		for _, w := range r.Windows {
@@ -101,7 +101,7 @@ func (ps *pass) licensesLeft(s *partitionClass, name string, t core.Time) int64 
 		return n
 	}
 	for _, r := range p.advances {
-		if has := alloc.LicenseCount(r.Licenses, name); has > 0 && r != s.advance && r.IsActive(t) {
+		if has := alloc.LicenseCount(r.Licenses, name); has > 0 && r != s.Advance && r.IsActive(t) {
 			free -= max(0, has-inside(r.Name))
 		}
 	}
@@ -122,7 +122,7 @@ func (p *Planner) isLicenseReserved(name string) bool {
 func (ps *pass) licenseUse() map[string][]ledger.AdvanceJob {
 	if ps.licenseHolders == nil {
 		ps.licenseHolders = map[string][]ledger.AdvanceJob{}
-		for _, h := range ps.p.allocations {
+		for _, h := range ps.p.jobs.Allocs {
 			ps.addLicenseUse(h.Alloc, max(h.End, ps.plan.Now+alloc.OverdueDelay))
 		}
 		for i := range ps.started {
@@ -184,7 +184,7 @@ func (ps *pass) waitsForOther(e *queueEntry) bool {
 		return true
 	}
 	for i := range s.options {
-		if _, _, ok := endTimes(e.job.Spec, s.options[i].advance, ps.plan.Now); ok {
+		if _, _, ok := endTimes(e.job.Spec, s.options[i].Advance, ps.plan.Now); ok {
 			return false
 		}
 	}

@@ -41,7 +41,7 @@ func (p *Planner) setPolicy(pol *Policy) {
 			p.limits.tally.SetMeter(m)
 		}
 	}
-	for _, h := range p.allocations {
+	for _, h := range p.jobs.Allocs {
 		h.LimitUse = nil
 		p.countAgainstLimits(h, h.End)
 	}

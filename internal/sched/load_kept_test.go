@@ -30,7 +30,7 @@ func TestLoadIsKept(t *testing.T) {
 		s.p.Apply(c)
 		plan := s.p.Pass(s.now)
 		cold := New(l.cfg)
-		cold.trackMinNodes, cold.classWalkMinJobs = 1<<30, 1<<30
+		cold.nodes.TrackMinNodes, cold.classWalkMinJobs = 1<<30, 1<<30
 		cold.Apply(Changes{Nodes: s.Nodes, Policy: l.policy})
 		for id := core.JobID(1); id <= l.NextID; id++ {
 			if j := s.is[id]; j != nil && j.Live() {

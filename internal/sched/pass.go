@@ -18,9 +18,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	p.expireSwitchWaits(now, plan)
 	p.numberNodes()
 	p.refusalEpoch++
-	p.passCount++
-	p.freed.cut(p.freedSettled) // all classes have seen these entries
-	p.freedSettled, p.freedAtPass = p.freedAtPass, p.freed.next()
+	p.nodes.BeginPass()
 	ps := &p.pass
 	*ps = pass{p: p, plan: plan, started: ps.started[:0], reserved: ps.reserved[:0]}
 	if len(p.advances) > 0 {
@@ -36,7 +34,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	ps.provision()
 	ps.unreserve()
 	for i := len(ps.started) - 1; i >= 0; i-- { // leave the ledger as it was found
-		p.ends.Remove(ps.started[i])
+		p.jobs.Ends.Remove(ps.started[i])
 		p.release(ps.started[i].Alloc)
 	}
 	ps.undoPreemption()
@@ -337,7 +335,7 @@ func (ps *pass) tryStart(s *partitionClass, j *core.Job) bool {
 
 // isThrottled reports whether the job's array has as many running tasks as its limit allows.
 func (ps *pass) isThrottled(j *core.Job) bool {
-	return j.Array != nil && j.Spec.Throttle > 0 && ps.p.arrayRunning[j.Array.Base] >= j.Spec.Throttle
+	return j.Array != nil && j.Spec.Throttle > 0 && ps.p.jobs.ArrayTasks[j.Array.Base] >= j.Spec.Throttle
 }
 
 // explainThrottled records for Plan.Reason which jobs are throttled at the end of the pass.
@@ -370,14 +368,14 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 	p.currentJob = j.ID
 	ps.currentJob = j.ID
 	ps.overLimit = false
-	end, least, ok := endTimes(j.Spec, s.advance, ps.plan.Now)
+	end, least, ok := endTimes(j.Spec, s.Advance, ps.plan.Now)
 	if !ok || ps.isClassRefused(s, least) || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, least) == nil {
 		return false
 	}
 	var picks []fit.Choice
 	var at ledger.View
 	few := false
-	if own := p.vacatedNodes(j, p.openNodesFor(s)); own != nil {
+	if own := p.vacatedNodes(j, p.nodes.OpenOf(&s.Candidates, &s.req)); own != nil {
 		at = p.viewNow(s, end)
 		at.Nodes = own
 		picks = ps.chooseUntil(s, &at)
@@ -416,14 +414,14 @@ func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms alloc.Terms
 	for i := range h.Alloc.Nodes {
 		ok := p.ledger.Allocate(&h.Alloc.Nodes[i], h.Terms)
 		core.Assert(ok, "placement of job %d takes what is not free on %s", j.ID, h.Alloc.Nodes[i].Node)
-		p.noteChanged(p.ledger.Nodes[h.Alloc.Nodes[i].Node])
+		p.nodes.NoteChanged(p.ledger.Nodes[h.Alloc.Nodes[i].Node])
 	}
 	ps.bookExtras(h.Alloc, end)
-	p.addEnds(h, end)
+	p.jobs.AddEnds(h, end)
 	ps.lowerReservations(h, end)
 	if j.Array != nil {
 		h.ArrayBase = j.Array.Base
-		p.arrayRunning[h.ArrayBase]++
+		p.jobs.ArrayTasks[h.ArrayBase]++
 	}
 	if len(p.partitions) > 1 || p.cfg.Rule == RuleEASYSJBF {
 		if ps.startedTasks == nil {
@@ -436,7 +434,7 @@ func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms alloc.Terms
 	}
 	limit := alloc.NewTimeLimit(j.Spec, ps.plan.Now, end)
 	e := ledger.AllocEnd{At: end, Id: j.ID, Task: task + 1, Alloc: h}
-	p.ends.Insert(e)
+	p.jobs.Ends.Insert(e)
 	ps.started = append(ps.started, e)
 	ps.plan.Starts = append(ps.plan.Starts, Start{
 		Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.Alloc,

@@ -7,10 +7,10 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/cluster"
 	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
-	"bireme.dev/bireme/internal/sched/sorted"
 	"bireme.dev/bireme/internal/sched/timetable"
 	"bireme.dev/bireme/internal/sched/victim"
 )
@@ -95,8 +95,10 @@ func (c *Changes) IsEmpty() bool {
 // Planner keeps queues and free resources between passes, so that a pass costs what changed. See the package comment.
 type Planner struct {
 	cfg             Config
-	ledger          *ledger.Ledger
-	partitions      []*partition // in config order
+	nodes           *cluster.Nodes
+	jobs            *cluster.Jobs
+	ledger          *ledger.Ledger // of nodes
+	partitions      []*partition   // in config order
 	partitionByName map[core.PartitionName]*partition
 
 	pending           map[core.JobID]pendingJob // jobs that may start, now or from their begin time on
@@ -104,12 +106,7 @@ type Planner struct {
 	hasUserPartitions bool                      // some partition has ExclusiveUser
 	switchWaiters     queue                     // jobs that wait for few switches, by the time at which that ends
 	classes           map[classKey]*classInfo   // of the jobs in pending that are not in ineligible
-	allocations       map[core.JobID]*ledger.Allocation
-	// Ends of allocations, and during a pass of its starts.
-	ends         sorted.List[ledger.AllocEnd, *ledger.AllocEnd]
-	arrayRunning map[core.JobID]int32 // running tasks by array
-	hets         hetJobs
-	poweredDown  int // nodes that are powered down, or on their way up
+	hets              hetJobs
 
 	classReasons      map[classKey]Reason // as of the last pass; see currentClassReasons
 	classReasonsStale bool
@@ -134,31 +131,17 @@ type Planner struct {
 
 	throttledJobs map[core.JobID]*core.Job // pending jobs whose array has a limit on running tasks
 
-	freed            nodeLog               // nodes on which something came free; read by refusals
-	freedAtPass      int64                 // first entry since the last pass began
-	freedSettled     int64                 // first entry since the pass before that began
-	changed          nodeLog               // nodes on which anything changed; read by searchCache
 	lastReservations []*ledger.Reservation // of the last pass
 
-	nodeKinds  []*ledger.Node // the first node of each kind; see nodekinds.go
-	numberedAt int            // version of the ledger when nodes were numbered
-	numbered   []*ledger.Node
-	openNodes  ledger.Bitset // nodes that have anything free
-	freeNow    []nodeFree
-	tracking   bool // changes of nodes are recorded: there are at least trackMinNodes
-	// Changes are tracked from so many nodes on, and queues are walked by class from so many jobs on. For
-	// fewer it costs more than it saves.
-	trackMinNodes, classWalkMinJobs int
+	// Queues are walked by class from so many jobs on. For fewer it costs more than it saves.
+	classWalkMinJobs int
 
-	borrowed   map[core.JobID][]core.Lent // CPUs that jobs use of suspended jobs, by user of the CPUs
-	exemptions sorted.List[exemption, *exemption]
-	victims    *victim.Search
+	victims *victim.Search
 
 	currentJob core.JobID // see CurrentJob
 
 	refusalEpoch, scans int64
 	classWalks          int64
-	passCount           int64 // number of passes
 	watch               classWatch
 	pass                pass
 	allocationPool      allocationPool
@@ -181,35 +164,22 @@ type passScratch struct {
 	marks        []roomMark
 	changedSet   ledger.Bitset
 	times        []core.Time
-	kindRooms    [][2]int32
-
-	openList []*ledger.Node
 }
 
 type partition struct {
 	core.Partition
-	nodes        map[core.NodeName]bool // nil: all
-	queue        queue                  // jobs that idle nodes could hold
-	shortest     queue                  // the same, shortest first; only for RuleEASYSJBF
-	advanceQueue queue                  // jobs that run only in advance reservations of whole nodes
-	liveClasses  int                    // classes in queue
-	deadClasses  int                    // of these, the classes that the pass refused for all jobs
+	nodes        *cluster.Set
+	queue        queue // jobs that idle nodes could hold
+	shortest     queue // the same, shortest first; only for RuleEASYSJBF
+	advanceQueue queue // jobs that run only in advance reservations of whole nodes
+	liveClasses  int   // classes in queue
+	deadClasses  int   // of these, the classes that the pass refused for all jobs
 
 	classes       []*partitionClass // of the jobs in queue
-	upByKind      []int32           // nodes that are up, by kind
-	order         []*ledger.Node    // see partitionNodes
-	orderVersion  int
-	members       ledger.Bitset  // nodes, by number
-	openNodes     []*ledger.Node // see openNodesIn
-	openPass      int64
 	sleepWalk     int64             // the walk by class since which classes sleep; see sleepers.go
-	sleepFreedSeq int64             // Planner.freed was read up to this entry
+	sleepFreedSeq int64             // cluster.Nodes.Freed was read up to this entry
 	sleepers      []sleepingClass   // sleeping classes
 	awakeClasses  []*partitionClass // the other classes, some of them twice
-	maxFreed      maxFreed          // see maxFreedIn
-	freeEnvelope  freeEnvelope
-	freedNodes    []*ledger.Node // see Planner.freedNodes
-	freedAt       int64
 	searches      []*searchCache
 	index         int32 // in Planner.partitions
 }
@@ -241,15 +211,15 @@ func (s *allocationPool) put(h *ledger.Allocation) {
 // New returns an empty planner.
 func New(cfg Config) *Planner {
 	p := &Planner{
-		cfg: cfg, ledger: ledger.New(), partitionByName: map[core.PartitionName]*partition{},
+		cfg: cfg, nodes: cluster.NewNodes(), partitionByName: map[core.PartitionName]*partition{},
 		pending: map[core.JobID]pendingJob{},
-		classes: map[classKey]*classInfo{}, allocations: map[core.JobID]*ledger.Allocation{},
-		arrayRunning: map[core.JobID]int32{},
+		classes: map[classKey]*classInfo{},
 	}
-	p.whoFunc, p.licenses, p.numberedAt = p.whoIn, map[string]*licensePool{}, -1
+	p.ledger, p.jobs = p.nodes.Ledger, cluster.NewJobs(p.nodes)
+	p.whoFunc, p.licenses = p.whoIn, map[string]*licensePool{}
 	p.hets.planner = p
 	p.usePreemption(cfg.Preemption)
-	p.freed.first, p.changed.first, p.classWalkMinJobs, p.trackMinNodes = 1, 1, 64, 16
+	p.classWalkMinJobs = 64
 	p.victims = victim.New(p.ledger)
 	p.ledger.SetTopology(cfg.Topology)
 	p.ledger.SetRules(ledger.RulesOf(cfg.AllocUnit, cfg.Partitions, cfg.Hosts))
@@ -260,7 +230,7 @@ func New(cfg Config) *Planner {
 		p.timetable = timetable.New()
 	}
 	for _, c := range cfg.Partitions {
-		part := &partition{Partition: c, nodes: alloc.PartitionNodes(&c, cfg.Hosts)}
+		part := &partition{Partition: c, nodes: p.nodes.AddSet(alloc.PartitionNodes(&c, cfg.Hosts))}
 		part.index = int32(len(p.partitions))
 		p.partitions = append(p.partitions, part)
 		p.partitionByName[c.Name] = part
@@ -278,23 +248,20 @@ func (p *Planner) Apply(c Changes) {
 		p.hets.each(p.hets.dequeue) // their reasons depend on what changes
 		defer p.hets.each(p.hets.enqueueWhenComplete)
 	}
-	how := unchanged
+	how := cluster.Unchanged
 	for _, name := range c.GoneNodes { // first: a name may be used again
-		if a := p.ledger.Nodes[name]; a != nil {
-			p.countKind(a, -1)
-			a.Index = -1
-			p.ledger.DropNode(name)
-			how = hardwareOrNew
+		if p.nodes.Drop(name) {
+			how = cluster.HardwareOrNew
 		}
 	}
 	for _, n := range c.Nodes {
 		how = max(how, p.setNode(n))
 	}
 	p.setReservations(&c)
-	if how == hardwareOrNew {
+	if how == cluster.HardwareOrNew {
 		p.setKeptUsers()
 	}
-	if how != unchanged {
+	if how != cluster.Unchanged {
 		p.reassess(how)
 	}
 	for _, m := range c.Meters {
@@ -320,39 +287,17 @@ func (p *Planner) setCurrentJob(j *core.Job) {
 // CurrentJob returns the job that was worked on last; 0: none. After a panic it is the job that caused it.
 func (p *Planner) CurrentJob() core.JobID { return p.currentJob }
 
-func (p *Planner) setNode(n *core.Node) (how nodeChange) {
-	old := p.ledger.Nodes[n.Name]
-	how = hardwareOrNew
-	if old != nil {
-		if how = nodeChangeOf(old.Record, n); how == upOrDown {
-			p.watch.noteUpDown(n.Usable())
-		}
-		p.countKind(old, -1)
+func (p *Planner) setNode(n *core.Node) cluster.NodeChange {
+	node, how, fresh := p.nodes.Put(n)
+	if how == cluster.UpOrDown {
+		p.watch.noteUpDown(n.Usable())
 	}
-	if !p.ledger.SetNode(n) {
-		p.countKind(old, 1)
-		if how != unchanged {
-			p.noteFreed(old)
-		}
-		return how
+	if fresh {
+		p.jobs.BookOn(node)
 	}
-	if old != nil {
-		old.Index = -1
+	if fresh || how != cluster.Unchanged {
+		p.nodes.NoteFreed(node)
 	}
-	a := p.ledger.Nodes[n.Name]
-	p.countKind(a, 1)
-	for _, h := range p.allocations {
-		for i := range h.Alloc.Nodes {
-			if na := &h.Alloc.Nodes[i]; na.Node == n.Name && !na.Done {
-				p.ledger.ForceAllocate(na, h.Terms)
-				p.addPreemptable(h, i)
-				if p.tracking {
-					a.AddEnd(ledger.End{At: h.End, Alloc: h, Index: int32(i)})
-				}
-			}
-		}
-	}
-	p.noteFreed(a)
 	return how
 }
 
@@ -363,11 +308,8 @@ func (p *Planner) setJob(j *core.Job) {
 		}
 		p.removePending(w)
 	}
-	if h, ok := p.allocations[j.ID]; ok {
-		p.ends.Remove(ledger.AllocEnd{At: h.End, Id: j.ID})
-		p.removeFromPreemption(h)
+	if h := p.jobs.Remove(j.ID); h != nil {
 		p.release(h)
-		delete(p.allocations, j.ID)
 	}
 	switch {
 	case j.State == core.Pending && j.Alloc == nil:
@@ -388,23 +330,8 @@ func (p *Planner) setJob(j *core.Job) {
 		h := &ledger.Allocation{End: alloc.LatestEnd(j), Job: j}
 		h.Alloc, h.Terms = alloc.Occupied(j)
 		p.countAgainstLimits(h, h.End)
-		if j.Array != nil {
-			h.ArrayBase = j.Array.Base
-			p.arrayRunning[h.ArrayBase]++
-		}
-		for i := range h.Alloc.Nodes {
-			if na := &h.Alloc.Nodes[i]; !na.Done {
-				p.ledger.ForceAllocate(na, h.Terms)
-				if a := p.ledger.Nodes[na.Node]; a != nil {
-					p.noteChanged(a)
-				}
-			}
-		}
 		p.bookLicenses(h.Alloc, 1)
-		p.addEnds(h, h.End)
-		p.allocations[j.ID] = h
-		p.addToPreemption(h, j)
-		p.ends.Insert(ledger.AllocEnd{At: h.End, Id: j.ID, Alloc: h})
+		p.jobs.Add(h, j)
 	}
 }
 
@@ -510,18 +437,5 @@ func (p *Planner) release(h *ledger.Allocation) {
 		h.LimitUse = nil
 	}
 	p.bookLicenses(h.Alloc, -1)
-	for i := range h.Alloc.Nodes {
-		if na := &h.Alloc.Nodes[i]; !na.Done {
-			p.ledger.Release(na, h.Terms)
-			if a := p.ledger.Nodes[na.Node]; a != nil {
-				a.RemoveEnd(h)
-				p.noteFreed(a)
-			}
-		}
-	}
-	if h.ArrayBase != 0 {
-		if p.arrayRunning[h.ArrayBase]--; p.arrayRunning[h.ArrayBase] == 0 {
-			delete(p.arrayRunning, h.ArrayBase)
-		}
-	}
+	p.jobs.Release(h)
 }

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
-	"bireme.dev/bireme/internal/sched/sorted"
 	"bireme.dev/bireme/internal/sched/victim"
 )
 
@@ -37,18 +35,8 @@ type victimMemo struct {
 	leaving  int       // len(preemptions.leaving) at that time
 	end      core.Time // it holds for jobs that end then or later
 	priority uint32    // and have at most this priority
-	freedSeq int64     // if not 0, it holds without reservations too, for Planner.freed up to here
+	freedSeq int64     // if not 0, it holds without reservations too, for cluster.Nodes.Freed up to here
 	until    core.Time // and until this time; 0: no end
-}
-
-// exemption is a time from which on a job may be preempted.
-type exemption struct {
-	at core.Time
-	id core.JobID
-}
-
-func (e *exemption) Compare(f *exemption) int {
-	return cmp.Or(cmp.Compare(e.at, f.at), cmp.Compare(e.id, f.id))
 }
 
 func (p *Planner) usePreemption(t *preempt.Rules) {
@@ -56,6 +44,7 @@ func (p *Planner) usePreemption(t *preempt.Rules) {
 		t = nil
 	}
 	p.preemption = t
+	p.jobs.SetPreemption(t)
 	p.key = p.newKeyFunc()
 }
 
@@ -68,15 +57,9 @@ func (p *Planner) setPreemption(t *preempt.Rules) {
 	for _, j := range waiting {
 		p.removePending(p.pending[j.ID])
 	}
-	for _, h := range p.allocations {
-		p.removeFromPreemption(h)
-	}
 	p.usePreemption(t)
-	p.forgetRefusals()
-	p.classReasonsStale, p.exemptions = true, sorted.List[exemption, *exemption]{}
-	for _, h := range p.allocations {
-		p.addToPreemption(h, h.Job)
-	}
+	p.nodes.ForgetFreed()
+	p.classReasonsStale = true
 	for _, j := range waiting {
 		p.setJob(j)
 	}
@@ -86,92 +69,18 @@ func (p *Planner) setPreemption(t *preempt.Rules) {
 // more than that job needs, so a memo does not hold for the jobs behind it.
 func (p *Planner) hasOneQueue() bool { return len(p.partitions) == 1 }
 
-// addToPreemption records an allocation as a possible victim.
-func (p *Planner) addToPreemption(h *ledger.Allocation, j *core.Job) {
-	h.Id, h.Borrowed = j.ID, p.borrowed[j.ID]
-	if h.Ended = alloc.IsOver(j); j.Parked() && !h.Ended {
-		h.Lent = j.Pushed.Lent
-		p.addLent(h.Lent)
-	}
-	if p.preemption == nil {
-		return
-	}
-	if h.Victim = p.preemption.Candidate(j); h.Victim != nil && h.Victim.ExemptUntil > 0 {
-		p.exemptions.Insert(exemption{h.Victim.ExemptUntil, h.Id})
-	}
-	for i := range h.Alloc.Nodes {
-		if !h.Alloc.Nodes[i].Done {
-			p.addPreemptable(h, i)
-		}
-	}
-}
-
-// removeFromPreemption undoes addToPreemption.
-func (p *Planner) removeFromPreemption(h *ledger.Allocation) {
-	p.removeLent(h.Lent)
-	h.Lent = nil
-	if h.Victim != nil && h.Victim.ExemptUntil > 0 {
-		p.exemptions.Remove(exemption{h.Victim.ExemptUntil, h.Id})
-	}
-	h.Victim = nil
-	if p.preemption == nil {
-		return
-	}
-	for i := range h.Alloc.Nodes {
-		if a := p.ledger.Nodes[h.Alloc.Nodes[i].Node]; a != nil {
-			a.Preemptable = slices.DeleteFunc(a.Preemptable, func(st ledger.JobOnNode) bool { return st.Alloc == h })
-		}
-	}
-}
-
-func (p *Planner) addPreemptable(h *ledger.Allocation, i int) {
-	if a := p.ledger.Nodes[h.Alloc.Nodes[i].Node]; p.preemption != nil && a != nil {
-		a.Preemptable = append(a.Preemptable, ledger.JobOnNode{Alloc: h, Index: i})
-	}
-}
-
-func (p *Planner) addLent(lent []core.Lent) {
-	for _, l := range lent {
-		if p.borrowed == nil {
-			p.borrowed = map[core.JobID][]core.Lent{}
-		}
-		p.setBorrowed(l.To, append(slices.Clip(p.borrowed[l.To]), l))
-	}
-}
-
-func (p *Planner) setBorrowed(id core.JobID, list []core.Lent) {
-	if p.borrowed[id] = list; len(list) == 0 {
-		delete(p.borrowed, id)
-		list = nil
-	}
-	if h := p.allocations[id]; h != nil {
-		h.Borrowed = list
-	}
-}
-
-func (p *Planner) removeLent(lent []core.Lent) {
-	for _, l := range lent {
-		same := func(o core.Lent) bool { return o.Node == l.Node && o.CPUs == l.CPUs && slices.Equal(o.Cores, l.Cores) }
-		list := slices.Clone(p.borrowed[l.To])
-		if i := slices.IndexFunc(list, same); i >= 0 {
-			list = slices.Delete(list, i, i+1)
-		}
-		p.setBorrowed(l.To, list)
-	}
-}
-
 // hasNoVictims reports whether it is known that a job of the class finds no victims.
 func (ps *pass) hasNoVictims(s *partitionClass, priority uint32, end core.Time) bool {
 	p, k := ps.p, &s.victimMemo
 	if k.epoch == p.refusalEpoch && k.end != 0 {
 		return priority <= k.priority && end >= k.end && k.leaving == len(ps.leaving)
 	}
-	if k.freedSeq < p.freed.first || k.freedSeq == 0 || priority > k.priority || k.until != 0 && ps.plan.Now >= k.until ||
+	if k.freedSeq < p.nodes.Freed.First || k.freedSeq == 0 || priority > k.priority || k.until != 0 && ps.plan.Now >= k.until ||
 		ps.victimsMayExist(s) {
 		return false
 	}
-	k.freedSeq, k.epoch, k.leaving, k.end = p.freed.next(), p.refusalEpoch, len(ps.leaving), 0
-	k.until = p.nextVictimTime(ps.plan.Now)
+	k.freedSeq, k.epoch, k.leaving, k.end = p.nodes.Freed.Next(), p.refusalEpoch, len(ps.leaving), 0
+	k.until = p.jobs.NextVictimTime(ps.plan.Now)
 	ps.unserved = true
 	return true
 }
@@ -186,12 +95,12 @@ func (ps *pass) victimsMayExist(s *partitionClass) bool {
 	}
 	req := p.victimRequest(s, nil)
 	for _, a := range ps.leaving[from:] {
-		if s.part.has(a) && p.victims.Potential(&req, a, now) > 0 {
+		if s.Set.Has(a) && p.victims.Potential(&req, a, now) > 0 {
 			return true
 		}
 	}
-	for i := s.victimMemo.freedSeq; i < p.freed.next(); i++ {
-		if a := p.freed.at(i); a.FreedSeq == i && s.part.has(a) && p.victims.Potential(&req, a, now) > 0 {
+	for i := s.victimMemo.freedSeq; i < p.nodes.Freed.Next(); i++ {
+		if a := p.nodes.Freed.At(i); a.FreedSeq == i && s.Set.Has(a) && p.victims.Potential(&req, a, now) > 0 {
 			return true
 		}
 	}
@@ -211,13 +120,13 @@ func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int)
 			return true
 		}
 	}
-	end, _, ok := endTimes(j.Spec, s.advance, ps.plan.Now)
+	end, _, ok := endTimes(j.Spec, s.Advance, ps.plan.Now)
 	if len(s.options) > 0 || !ok || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, end) == nil {
 		return false
 	}
 	left -= ps.plan.preemptStarts[j.ID]
 	if j.Array != nil && j.Spec.Throttle > 0 {
-		left = min(left, int(j.Spec.Throttle-ps.p.arrayRunning[j.Array.Base])-ps.plan.preemptStarts[j.ID])
+		left = min(left, int(j.Spec.Throttle-ps.p.jobs.ArrayTasks[j.Array.Base])-ps.plan.preemptStarts[j.ID])
 	}
 	for ; left > 0 && ps.starts < maxPreemptStarts; left-- {
 		if ps.reserveVacated(s, j) {
@@ -333,7 +242,7 @@ func (ps *pass) goneBy(h *ledger.Allocation) core.Time {
 // victimRequest is a job of a class as a search for victims needs it.
 func (p *Planner) victimRequest(s *partitionClass, j *core.Job) victim.Request {
 	return victim.Request{
-		Job: j, Fit: &s.req, Preemptor: s.preemptor, Partition: s.part.Name, Nodes: p.nodesFor(s), Advance: s.advance,
+		Job: j, Fit: &s.req, Preemptor: s.preemptor, Partition: s.part.Name, Nodes: p.nodes.Of(&s.Candidates), Advance: s.Advance,
 		MayDelayAdvance: s.mayDelayAdvance,
 	}
 }
@@ -369,46 +278,26 @@ func (ps *pass) recordNoVictims(search *victim.Search, s *partitionClass, j *cor
 		k.priority = j.Priority
 	}
 	if search.IgnoreReservations = true; len(ps.reserved) == 0 || search.Run() == nil {
-		k.freedSeq, k.end = p.freed.next(), 0
-		k.until = p.nextVictimTime(ps.plan.Now)
+		k.freedSeq, k.end = p.nodes.Freed.Next(), 0
+		k.until = p.jobs.NextVictimTime(ps.plan.Now)
 	}
-}
-
-// nextVictimTime returns when time alone may let a job find victims; 0: never.
-func (p *Planner) nextVictimTime(now core.Time) core.Time {
-	at := p.nextExemption(now)
-	if chunk, i, _ := p.ends.Find(&ledger.AllocEnd{At: now + alloc.OverdueDelay + 1}); chunk < len(p.ends.Chunks) {
-		if end := p.ends.Chunks[chunk][i].At; end < alloc.Never && (at == 0 || end-alloc.OverdueDelay < at) {
-			at = end - alloc.OverdueDelay
-		}
-	}
-	return at
-}
-
-// nextExemption returns when the next exempt job may be preempted; 0: there is none.
-func (p *Planner) nextExemption(now core.Time) core.Time {
-	chunk, at, _ := p.exemptions.Find(&exemption{at: now + 1})
-	if chunk == len(p.exemptions.Chunks) {
-		return 0
-	}
-	return p.exemptions.Chunks[chunk][at].at
 }
 
 // preempt plans to preempt a job. For the rest of the pass it ends when its grace time is over.
 func (ps *pass) preempt(h *ledger.Allocation, s *partitionClass, j *core.Job) {
 	p := ps.p
 	ps.changed = append(ps.changed, changedAlloc{h, *h})
-	p.ends.Remove(ledger.AllocEnd{At: h.End, Id: h.Id})
+	p.jobs.Ends.Remove(ledger.AllocEnd{At: h.End, Id: h.Id})
 	for _, a := range p.ledger.NodesOf(h) {
 		if a != nil {
 			a.RemoveEnd(h)
-			p.noteChanged(a)
+			p.nodes.NoteChanged(a)
 			ps.leaving = append(ps.leaving, a)
 		}
 	}
 	h.End, h.Preempted = min(h.End, ps.goneBy(h)), true
-	p.addEnds(h, h.End)
-	p.ends.Insert(ledger.AllocEnd{At: h.End, Id: h.Id, Alloc: h})
+	p.jobs.AddEnds(h, h.End)
+	p.jobs.Ends.Insert(ledger.AllocEnd{At: h.End, Id: h.Id, Alloc: h})
 	if h.Victim.Mode != core.PreemptSuspend { // jobs to suspend are suspended when the other starts
 		ps.plan.Preempts = append(ps.plan.Preempts, Preempt{Job: h.Id, For: j.ID, Partition: s.part.Name})
 	}
@@ -429,21 +318,21 @@ func (ps *pass) startOnSuspended(search *victim.Search, s *partitionClass, j *co
 		free[i] = picks[i].Node.Free.Cpus
 	}
 	for _, h := range who {
-		p.moveCPUs(h, true)
+		p.jobs.MoveCPUs(h, true)
 	}
 	al := s.req.Alloc(s.part.Name, picks, search.View())
 	terms := alloc.TermsOf(j.Spec, al)
 	ps.recordExtras(s, al, end)
 	if ps.overLimit = ps.exceedsLimit(s, j, al); ps.overLimit {
 		for _, h := range who {
-			p.moveCPUs(h, false)
+			p.jobs.MoveCPUs(h, false)
 		}
 		return false
 	}
 	for _, h := range who {
 		ps.changed = append(ps.changed, changedAlloc{h, *h})
-		p.ends.Remove(ledger.AllocEnd{At: h.End, Id: h.Id})
-		p.removeEnds(h)
+		p.jobs.Ends.Remove(ledger.AllocEnd{At: h.End, Id: h.Id})
+		p.jobs.RemoveEnds(h)
 	}
 	var asides []Suspend
 	var owes []core.Lent
@@ -479,9 +368,9 @@ func (ps *pass) startOnSuspended(search *victim.Search, s *partitionClass, j *co
 				h.End = alloc.AddTime(ps.before(h).End, end-ps.plan.Now)
 			}
 		}
-		p.moveCPUs(h, false)
-		p.addEnds(h, h.End)
-		p.ends.Insert(ledger.AllocEnd{At: h.End, Id: h.Id, Alloc: h})
+		p.jobs.MoveCPUs(h, false)
+		p.jobs.AddEnds(h, h.End)
+		p.jobs.Ends.Insert(ledger.AllocEnd{At: h.End, Id: h.Id, Alloc: h})
 		asides = append(asides, x)
 	}
 	ps.start(j, task, al, terms, end)
@@ -521,35 +410,6 @@ func (ps *pass) returnLentToReservations(h *ledger.Allocation, lent []core.Lent,
 	}
 }
 
-// moveCPUs returns a job's CPUs to the ledger or takes them again. It keeps memory and GRES.
-func (p *Planner) moveCPUs(h *ledger.Allocation, back bool) {
-	for i := range h.Alloc.Nodes {
-		na := &h.Alloc.Nodes[i]
-		if na.Done {
-			continue
-		}
-		part := core.NodeAlloc{Node: na.Node, CPUs: na.CPUs, Cores: na.Cores}
-		if back {
-			p.ledger.Release(&part, h.Terms)
-		} else {
-			p.ledger.ForceAllocate(&part, h.Terms)
-		}
-		if a := p.ledger.Nodes[na.Node]; a != nil {
-			p.noteChanged(a)
-		}
-	}
-}
-
-// removeEnds undoes addEnds.
-func (p *Planner) removeEnds(h *ledger.Allocation) {
-	for _, a := range p.ledger.NodesOf(h) {
-		if a != nil {
-			a.RemoveEnd(h)
-			p.noteChanged(a)
-		}
-	}
-}
-
 // before returns an allocation as it was before the last change in this pass.
 func (ps *pass) before(h *ledger.Allocation) *ledger.Allocation {
 	for i := len(ps.changed) - 1; ; i-- {
@@ -568,18 +428,18 @@ func (ps *pass) undoPreemption() {
 	}
 	for i := len(ps.changed) - 1; i >= 0; i-- {
 		m := &ps.changed[i]
-		p.ends.Remove(ledger.AllocEnd{At: m.alloc.End, Id: m.alloc.Id})
-		p.removeEnds(m.alloc)
+		p.jobs.Ends.Remove(ledger.AllocEnd{At: m.alloc.End, Id: m.alloc.Id})
+		p.jobs.RemoveEnds(m.alloc)
 		if m.alloc.Alloc != m.before.Alloc {
-			p.moveCPUs(m.alloc, true)
-			p.moveCPUs(&m.before, false)
+			p.jobs.MoveCPUs(m.alloc, true)
+			p.jobs.MoveCPUs(&m.before, false)
 		}
 		*m.alloc = m.before
-		p.addEnds(m.alloc, m.alloc.End)
-		p.ends.Insert(ledger.AllocEnd{At: m.alloc.End, Id: m.alloc.Id, Alloc: m.alloc})
+		p.jobs.AddEnds(m.alloc, m.alloc.End)
+		p.jobs.Ends.Insert(ledger.AllocEnd{At: m.alloc.End, Id: m.alloc.Id, Alloc: m.alloc})
 	}
 	if ps.unserved {
-		if at := p.nextExemption(ps.plan.Now); at != 0 && (ps.plan.WakeAt == 0 || at < ps.plan.WakeAt) {
+		if at := p.jobs.NextExemption(ps.plan.Now); at != 0 && (ps.plan.WakeAt == 0 || at < ps.plan.WakeAt) {
 			ps.plan.WakeAt = at
 		}
 	}

@@ -16,11 +16,11 @@ type Provision = provision.Request
 // provision computes which nodes to create or power up for the jobs that did not start.
 func (ps *pass) provision() {
 	p := ps.p
-	if len(p.cfg.Offers) == 0 && p.poweredDown == 0 {
+	if len(p.cfg.Offers) == 0 && p.nodes.PoweredDown == 0 {
 		return
 	}
 	planner := provision.New(provision.Config{
-		Now: ps.plan.Now, Offers: p.cfg.Offers, Ledger: p.ledger, Ends: &p.ends, PoweredDown: p.poweredDown,
+		Now: ps.plan.Now, Offers: p.cfg.Offers, Ledger: p.ledger, Ends: &p.jobs.Ends, PoweredDown: p.nodes.PoweredDown,
 	})
 	for _, w := range ps.unplaced() {
 		if planner.Full() {
@@ -39,11 +39,11 @@ func (p *Planner) provisionPartitions(c *classInfo) (out []provision.Partition) 
 	for i := range c.partitions {
 		s := &c.partitions[i]
 		if isPartitionDown(s.part.State) || s.overTimeLimit || len(s.options) > 0 ||
-			len(s.req.Required) > 0 && p.poweredDown == 0 {
+			len(s.req.Required) > 0 && p.nodes.PoweredDown == 0 {
 			continue
 		}
 		out = append(out, provision.Partition{
-			Name: s.part.Name, Nodes: s.part.nodes, Order: p.partitionNodes(s.part), Fit: &s.req,
+			Name: s.part.Name, Nodes: s.part.nodes.Names, Order: p.nodes.In(s.part.nodes), Fit: &s.req,
 		})
 	}
 	return out

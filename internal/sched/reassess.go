@@ -1,5 +1,7 @@
 package sched
 
+import "bireme.dev/bireme/internal/sched/cluster"
+
 // What a class could do if nothing ran is another matter when nodes go down or come up, but seldom: most classes could
 // spare many nodes before they could not start any more. So each is looked at again only when as many went down as it
 // could spare, or when one came up and it could not start before.
@@ -68,7 +70,7 @@ func (p *Planner) watchClass(c *classInfo) {
 		if !s.isCountable() {
 			addToSet(&w.other, c)
 		} else if s.reason == nil {
-			if _, n := p.kindsCouldHold(s); spare < 0 || n < spare {
+			if _, n := p.nodes.KindsCouldHold(s.Set, &s.req); spare < 0 || n < spare {
 				spare = n
 			}
 		}
@@ -116,10 +118,10 @@ func (w *classWatch) noteUpDown(up bool) {
 }
 
 // reassess assesses classes again after nodes changed, and enqueues or dequeues the jobs of those whose result changed.
-func (p *Planner) reassess(how nodeChange) {
+func (p *Planner) reassess(how cluster.NodeChange) {
 	w := &p.watch
 	again := map[*classInfo]bool{}
-	if how == hardwareOrNew {
+	if how == cluster.HardwareOrNew {
 		for _, c := range p.classes {
 			again[c], c.due = true, 0
 		}
@@ -187,12 +189,12 @@ func (p *Planner) reassess(how nodeChange) {
 }
 
 // assessAgain is assess for a class of which only nodes changed.
-func (p *Planner) assessAgain(s *partitionClass, how nodeChange) *Reason {
+func (p *Planner) assessAgain(s *partitionClass, how cluster.NodeChange) *Reason {
 	if s.isCountable() {
-		switch could, _ := p.kindsCouldHold(s); {
+		switch could, _ := p.nodes.KindsCouldHold(s.Set, &s.req); {
 		case could && s.reason == nil:
 			return nil
-		case !could && s.reason != nil && how == upOrDown: // for the same reason, whatever it is
+		case !could && s.reason != nil && how == cluster.UpOrDown: // for the same reason, whatever it is
 			return s.reason
 		}
 	}

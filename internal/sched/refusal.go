@@ -1,9 +1,7 @@
 package sched
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
@@ -11,10 +9,10 @@ import (
 )
 
 // refusal records that a class could not start and what it lacked. It holds over passes until nodes that the class can
-// use got that much free. All that comes free is in Planner.freed: resources of jobs that ended, nodes that came up,
-// and reservations that a pass did not repeat.
+// use got that much free. All that comes free is in cluster.Nodes.Freed: resources of jobs that ended, nodes that came
+// up, and reservations that a pass did not repeat.
 type refusal struct {
-	freedSeq     int64     // Planner.freed was read up to this entry; 0: nothing is known
+	freedSeq     int64     // cluster.Nodes.Freed was read up to this entry; 0: nothing is known
 	from         core.Time // jobs that still run at this time were refused; 0: all
 	reservations int32     // it depends on the first so many reservations of the pass
 	nodes        int32     // it lacked so many nodes with any room
@@ -42,7 +40,7 @@ func (ps *pass) isClassRefused(s *partitionClass, end core.Time) bool {
 func (ps *pass) refusalApplies(s *partitionClass, end core.Time) bool {
 	s.catchUp()
 	r := &s.refusal
-	return r.freedSeq >= ps.p.freed.first && r.freedSeq > 0 && r.reservations <= ps.reservationsKnown &&
+	return r.freedSeq >= ps.p.nodes.Freed.First && r.freedSeq > 0 && r.reservations <= ps.reservationsKnown &&
 		alloc.Overlaps(r.from,
 			end)
 }
@@ -51,7 +49,7 @@ func (ps *pass) refusalApplies(s *partitionClass, end core.Time) bool {
 // the answer holds for all of them.
 func (ps *pass) stillRefused(s *partitionClass) bool {
 	p, r, n := ps.p, &s.refusal, &s.req
-	at := ledger.View{Scratch: &p.free, JoinShared: true, Advance: s.advance, MayDelayAdvance: s.mayDelayAdvance}
+	at := ledger.View{Scratch: &p.free, JoinShared: true, Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
 	if r.from != 0 {
 		at.End = alloc.AddTime(r.from, 1)
 	}
@@ -59,12 +57,12 @@ func (ps *pass) stillRefused(s *partitionClass) bool {
 	var tasks, tasksOld int64
 	promised := false
 	from := r.freedSeq
-	if ps.maxFreedIn(s.part).isBelow(s) {
-		from = p.freed.next()
+	if p.nodes.MaxFreedIn(s.Set, len(ps.started)).IsBelow(n) {
+		from = p.nodes.Freed.Next()
 	}
-	for i := from; i < p.freed.next(); i++ {
-		a := p.freed.at(i)
-		if a.FreedSeq != i || !s.part.has(a) {
+	for i := from; i < p.nodes.Freed.Next(); i++ {
+		a := p.nodes.Freed.At(i)
+		if a.FreedSeq != i || !s.Set.Has(a) {
 			continue
 		}
 		room := n.TasksAt(&at, a)
@@ -77,7 +75,7 @@ func (ps *pass) stillRefused(s *partitionClass) bool {
 		if nodes >= r.nodes && tasks >= r.tasks {
 			return false
 		}
-		if i < p.freedSettled {
+		if i < p.nodes.Settled {
 			nodesOld, tasksOld = nodes, tasks
 		}
 	}
@@ -86,46 +84,10 @@ func (ps *pass) stillRefused(s *partitionClass) bool {
 		r.reservations = max(r.reservations, int32(len(ps.reserved)))
 	}
 	// what came free before the last pass and is still free stays: it lacks that much less
-	if p.freedSettled > r.freedSeq {
-		r.freedSeq, r.nodes, r.tasks = p.freedSettled, r.nodes-nodesOld, r.tasks-tasksOld
+	if p.nodes.Settled > r.freedSeq {
+		r.freedSeq, r.nodes, r.tasks = p.nodes.Settled, r.nodes-nodesOld, r.tasks-tasksOld
 	}
 	return true
-}
-
-// maxFreed is the maximum of each resource over the nodes in Planner.freed. A class that needs more need not look at
-// each node.
-type maxFreed struct {
-	freedSeq int64 // computed for these entries of Planner.freed,
-	starts   int   // after so many starts,
-	pass     int64 // in this pass
-	nodes    int32
-	cpus     int32
-	mem      core.Bytes
-}
-
-func (ps *pass) maxFreedIn(part *partition) *maxFreed {
-	p, b := ps.p, &part.maxFreed
-	if b.freedSeq == p.freed.next() && b.starts == len(ps.started) && b.pass == p.passCount {
-		return b
-	}
-	*b = maxFreed{freedSeq: p.freed.next(), starts: len(ps.started), pass: p.passCount}
-	for i, a := range p.freed.nodes {
-		if a.FreedSeq == p.freed.first+int64(i) && part.has(a) && a.HasFree() {
-			b.add(a)
-		}
-	}
-	return b
-}
-
-func (b *maxFreed) add(a *ledger.Node) {
-	b.nodes++
-	b.cpus, b.mem = max(b.cpus, a.Free.Cpus), max(b.mem, a.Free.Mem)
-}
-
-// isBelow reports whether no node that came free has room for a task of the class.
-func (b *maxFreed) isBelow(s *partitionClass) bool {
-	n := &s.req
-	return b.nodes == 0 || n.Detail == nil && (n.CpusPerTask > b.cpus || n.MinCPUs > b.cpus || n.MemPerNode > b.mem)
 }
 
 // lastReservationBefore returns the latest start of a reservation that a job of the class ending at end would overlap;
@@ -146,23 +108,23 @@ func (ps *pass) lastReservationBefore(s *partitionClass, end core.Time) (beyond 
 // way of this one. Without reservations in the way no job of the class can. It holds until enough comes free.
 func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 	p, n := ps.p, &s.req
-	r := refusal{freedSeq: p.freed.next(), from: ps.lastReservationBefore(s, end), nodes: 1, tasks: int64(n.Tasks)}
+	r := refusal{freedSeq: p.nodes.Freed.Next(), from: ps.lastReservationBefore(s, end), nodes: 1, tasks: int64(n.Tasks)}
 	if r.from != 0 || len(p.advances) > 0 {
 		switch {
-		case ps.noNodeHasRoom(s) || n.Choose(ledger.View{Nodes: p.openNodesFor(s), JoinShared: true}, p.choices) == nil:
+		case ps.noNodeHasRoom(s) || n.Choose(ledger.View{Nodes: p.nodes.OpenOf(&s.Candidates, &s.req), JoinShared: true}, p.choices) == nil:
 			r.from = 0
 		case r.from == 0: // its own advance reservation has no room for it
 			s.refusal = refusal{}
 			return
 		}
 	}
-	at := ledger.View{Scratch: &p.free, JoinShared: true, Advance: s.advance, MayDelayAdvance: s.mayDelayAdvance}
+	at := ledger.View{Scratch: &p.free, JoinShared: true, Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
 	if r.from != 0 {
 		r.reservations, at.End = int32(len(ps.reserved)), alloc.AddTime(r.from, 1)
 	}
 	if n.NodesMax > 1 {
 		r.nodes, r.tasks = n.NodesMin, int64(n.Tasks)
-		for _, a := range p.openNodesFor(s) {
+		for _, a := range p.nodes.OpenOf(&s.Candidates, &s.req) {
 			if room := n.TasksAt(&at, a); room > 0 && n.Accepts(a, &at) {
 				r.nodes--
 				r.tasks -= int64(room)
@@ -178,7 +140,7 @@ func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 // recordNoRoom is recordRefusal for a class of which no node has room for a single task.
 func (ps *pass) recordNoRoom(s *partitionClass) {
 	n := &s.req
-	s.refusal = refusal{freedSeq: ps.p.freed.next(), nodes: 1, tasks: int64(n.Tasks)}
+	s.refusal = refusal{freedSeq: ps.p.nodes.Freed.Next(), nodes: 1, tasks: int64(n.Tasks)}
 	if n.NodesMax > 1 {
 		s.refusal.nodes = n.NodesMin
 	}
@@ -189,7 +151,7 @@ func (ps *pass) recordNoRoom(s *partitionClass) {
 // refused.
 func (ps *pass) recordRefusalOnFreed(s *partitionClass, end core.Time) {
 	r := refusal{
-		freedSeq: ps.p.freed.next(), from: ps.lastReservationBefore(s, end),
+		freedSeq: ps.p.nodes.Freed.Next(), from: ps.lastReservationBefore(s, end),
 		reservations: int32(len(ps.reserved)), nodes: 1, tasks: 1,
 	}
 	if was := s.refusal.from; was != 0 {
@@ -208,32 +170,10 @@ func (ps *pass) closeClass(s *partitionClass, until core.Time) {
 	}
 }
 
-// fitsOnlyFreed reports whether a job of the class can start only on nodes in Planner.freed: no other node has room.
+// fitsOnlyFreed reports whether a job of the class can start only on nodes in cluster.Nodes.Freed: no other node has
+// room.
 func (ps *pass) fitsOnlyFreed(s *partitionClass, end core.Time) bool {
-	return s.req.NodesMax == 1 && s.req.Tasks == 1 && s.advance == nil && ps.refusalApplies(s, end)
-}
-
-// freedNodes lists the nodes of a partition in Planner.freed that have anything free, in the order they are tried.
-func (p *Planner) freedNodes(part *partition) []*ledger.Node {
-	if part.freedAt != p.freed.next() {
-		part.freedAt = p.freed.next()
-		part.freedNodes = part.freedNodes[:0]
-		for i, a := range p.freed.nodes {
-			if a.FreedSeq == p.freed.first+int64(i) && part.has(a) && a.HasFree() {
-				part.freedNodes = append(part.freedNodes, a)
-			}
-		}
-		slices.SortFunc(part.freedNodes, func(a, b *ledger.Node) int { return cmp.Compare(a.Index, b.Index) })
-	}
-	return part.freedNodes
-}
-
-// noteUnreserved records that a node's resources are not reserved any more.
-func (p *Planner) noteUnreserved(a *ledger.Node) {
-	if a.Index >= 0 && a.HasFree() {
-		a.FreedSeq = p.freed.next()
-		p.freed.nodes = append(p.freed.nodes, a)
-	}
+	return s.req.NodesMax == 1 && s.req.Tasks == 1 && s.Advance == nil && ps.refusalApplies(s, end)
 }
 
 // compareWithLast compares the reservation just made with the one that the last pass made in its place, and records
@@ -248,7 +188,7 @@ func (ps *pass) compareWithLast(r *ledger.Reservation) {
 	}
 	for k := range p.lastReservations[i].OnNodes {
 		if c := &p.lastReservations[i].OnNodes[k]; !r.ReservesSame(c) {
-			p.noteUnreserved(c.Node)
+			p.nodes.NoteUnreserved(c.Node)
 		}
 	}
 }
@@ -262,14 +202,8 @@ func (ps *pass) endReservations() {
 	p := ps.p
 	for i := len(ps.reserved); i < len(p.lastReservations); i++ {
 		for k := range p.lastReservations[i].OnNodes {
-			p.noteUnreserved(p.lastReservations[i].OnNodes[k].Node)
+			p.nodes.NoteUnreserved(p.lastReservations[i].OnNodes[k].Node)
 		}
 	}
 	ps.reservationsKnown = allReservations
-}
-
-// forgetRefusals invalidates all refusals, for changes that are not in Planner.freed.
-func (p *Planner) forgetRefusals() {
-	p.freed.cut(p.freed.next())
-	p.freed.first++
 }

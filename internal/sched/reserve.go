@@ -8,7 +8,6 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
-	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // reserve finds the earliest time at which a job could start if all running jobs use their time limit, and reserves its
@@ -75,8 +74,8 @@ func (sw *startSearch) reservation(job core.JobID, picks []fit.Choice) *ledger.R
 		Job: job, Start: sw.view.At, End: sw.view.End, Nodes: make([]*ledger.Node, len(picks)),
 		OnNodes: make([]ledger.NodeReservation, len(picks)),
 	}
-	if s := sw.class; s.advance != nil {
-		r.Advance = s.advance.Name
+	if s := sw.class; s.Advance != nil {
+		r.Advance = s.Advance.Name
 	}
 	if s := sw.class; s.licenses != nil {
 		r.Licenses = sw.pass.licensesFor(s, r.Start, r.End)
@@ -156,10 +155,10 @@ type changePoint struct {
 func (ps *pass) newStartSearch(s *partitionClass, j *core.Job) startSearch {
 	ps.p.scans++
 	return startSearch{
-		pass: ps, class: s, req: &s.req, part: s.part, length: planTime(j.Spec, s.advance, ps.plan.Now), from: ps.notBefore,
-		fillsWindow: j.Spec.More().Fill && s.advance.ConfinesTime(),
+		pass: ps, class: s, req: &s.req, part: s.part, length: planTime(j.Spec, s.Advance, ps.plan.Now), from: ps.notBefore,
+		fillsWindow: j.Spec.More().Fill && s.Advance.ConfinesTime(),
 		view: ledger.View{
-			Nodes: ps.p.nodesFor(s), Scratch: &ps.p.free, Advance: s.advance,
+			Nodes: ps.p.nodes.Of(&s.Candidates), Scratch: &ps.p.free, Advance: s.Advance,
 			MayDelayAdvance: s.mayDelayAdvance, Scan: ps.p.scans,
 		},
 	}
@@ -173,13 +172,13 @@ func (sw *startSearch) earliest() []fit.Choice {
 	sw.RoomTotals = fit.NewRoomTotals(sw.req, p.rooms)
 	defer func() { p.rooms = sw.Rooms }()
 	sw.setTime(now)
-	for _, a := range p.openNodesFor(sw.class) { // the other nodes have nothing free yet
+	for _, a := range p.nodes.OpenOf(&sw.class.Candidates, &sw.class.req) { // the other nodes have nothing free yet
 		if sw.follow(a) {
 			sw.measure(a)
 		}
 	}
 	sw.addPoints(now)
-	return sw.continueFrom(sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd]{List: &p.ends}, soon)
+	return sw.continueFrom(ledger.EndCursor{List: &p.jobs.Ends}, soon)
 }
 
 // resume is earliest from a given time on. rooms says how many tasks each node could take then.
@@ -187,14 +186,14 @@ func (sw *startSearch) resume(from core.Time, rooms []int32) []fit.Choice {
 	p := sw.pass.p
 	soon := sw.pass.plan.Now + alloc.OverdueDelay
 	p.scans++
-	sw.view.Scan, sw.view.Nodes = p.scans, p.nodesFor(sw.class)
+	sw.view.Scan, sw.view.Nodes = p.scans, p.nodes.Of(&sw.class.Candidates)
 	sw.view.OverdueAt, sw.resumeAt, sw.roomAtResume = soon, from, rooms
 	sw.addPoints(from)
-	return sw.continueFrom(p.ends.First(func(e *ledger.AllocEnd) bool { return max(e.At, soon) > from }), soon)
+	return sw.continueFrom(p.jobs.Ends.First(func(e *ledger.AllocEnd) bool { return max(e.At, soon) > from }), soon)
 }
 
 // continueFrom goes on from a position in the list of job ends.
-func (sw *startSearch) continueFrom(w sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd], soon core.Time) []fit.Choice {
+func (sw *startSearch) continueFrom(w ledger.EndCursor, soon core.Time) []fit.Choice {
 	p := sw.pass.p
 	for {
 		e := w.Current()
@@ -223,10 +222,10 @@ func (sw *startSearch) continueFrom(w sorted.Cursor[ledger.AllocEnd, *ledger.All
 					changed = true
 				}
 			}
-			changed = changed || sw.class.advance != nil || sw.class.licenses != nil || sw.points[0].at == sw.from
+			changed = changed || sw.class.Advance != nil || sw.class.licenses != nil || sw.points[0].at == sw.from
 			sw.points = sw.points[1:]
 		}
-		if changed && t >= sw.from && sw.MayFit() && (sw.class.advance == nil && sw.class.licenses == nil || sw.isOpen()) {
+		if changed && t >= sw.from && sw.MayFit() && (sw.class.Advance == nil && sw.class.licenses == nil || sw.isOpen()) {
 			if picks := sw.req.Choose(sw.view, p.choices); picks != nil {
 				p.choices = picks
 				return picks
@@ -238,7 +237,7 @@ func (sw *startSearch) continueFrom(w sorted.Cursor[ledger.AllocEnd, *ledger.All
 func (sw *startSearch) setTime(t core.Time) {
 	sw.view.At, sw.view.End = t, alloc.AddTime(t, sw.length)
 	if sw.fillsWindow {
-		if w, ok := sw.class.advance.WindowFor(t, sw.view.End); ok {
+		if w, ok := sw.class.Advance.WindowFor(t, sw.view.End); ok {
 			sw.view.End = w.End
 		}
 	}
@@ -265,8 +264,7 @@ func (sw *startSearch) follow(a *ledger.Node) bool {
 	if a.Ignored == sw.view.Scan {
 		return false
 	}
-	if !sw.req.Accepts(a, &sw.view) || sw.part.nodes != nil && !sw.part.nodes[a.Record.Name] ||
-		sw.class.advance.ConfinesNodes() && !sw.class.advance.Nodes[a.Record.Name] {
+	if !sw.req.Accepts(a, &sw.view) || !sw.class.Has(a) {
 		a.Ignored = sw.view.Scan
 		return false
 	}
@@ -353,7 +351,7 @@ func (ps *pass) dropReservationsOf(id core.JobID) {
 		}
 		for _, a := range r.Nodes {
 			a.Reserved = slices.DeleteFunc(a.Reserved, func(c *ledger.NodeReservation) bool { return c.Reservation == r })
-			ps.p.noteUnreserved(a)
+			ps.p.nodes.NoteUnreserved(a)
 		}
 		ps.reserved[i] = &ledger.Reservation{Job: id, Start: r.Start, End: r.End}
 		delete(ps.plan.expected, id)

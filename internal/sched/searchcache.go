@@ -18,7 +18,7 @@ type searchCache struct {
 	usedIn       int64      // the last pass that used it
 	marks        []roomMark // by time
 	complete     bool       // marks reach to the last end; else to the start that was found
-	changedSeq   int64      // Planner.changed was read up to this entry
+	changedSeq   int64      // cluster.Nodes.Changed was read up to this entry
 	reservations []*ledger.Reservation
 	found        *ledger.Reservation // the result; nil: the job could never start
 }
@@ -32,25 +32,25 @@ type roomMark struct {
 
 // canCacheSearch reports whether a cached search finds the same as a new one.
 func (ps *pass) canCacheSearch(s *partitionClass) bool {
-	return ps.p.tracking && len(ps.p.advances) == 0 && s.advance == nil && s.licenses == nil && s.req.User == ""
+	return ps.p.nodes.Tracking && len(ps.p.advances) == 0 && s.Advance == nil && s.licenses == nil && s.req.User == ""
 }
 
 // cachedSearch returns the cached search for jobs of a class and a length, or a new one.
 func (ps *pass) cachedSearch(s *partitionClass, length core.Time) *searchCache {
 	for _, sr := range s.part.searches {
 		if sr.class == s && sr.length == length {
-			sr.usedIn = ps.p.passCount
+			sr.usedIn = ps.p.nodes.Passes
 			return sr
 		}
 	}
 	kept := s.part.searches[:0]
 	for _, sr := range s.part.searches { // drop searches for jobs that are not heads any more
-		if sr.usedIn >= ps.p.passCount-1 {
+		if sr.usedIn >= ps.p.nodes.Passes-1 {
 			kept = append(kept, sr)
 		}
 	}
 	clear(s.part.searches[len(kept):])
-	sr := &searchCache{class: s, length: length, usedIn: ps.p.passCount}
+	sr := &searchCache{class: s, length: length, usedIn: ps.p.nodes.Passes}
 	s.part.searches = append(kept, sr)
 	return sr
 }
@@ -75,12 +75,12 @@ func (sr *searchCache) find(sw *startSearch, job core.JobID) *ledger.Reservation
 		picks, ok = sr.update(sw, fresh)
 	}
 	if !ok {
-		sw.view.Nodes, sw.view.OverdueAt = p.partitionNodes(sw.part), 0
+		sw.view.Nodes, sw.view.OverdueAt = p.nodes.In(sw.part.nodes), 0
 		sw.marks, sw.recording = sr.marks[:0], true
 		picks = sw.earliest()
 		sr.marks, sr.complete = sw.marks, picks == nil
 	}
-	sr.changedSeq = p.changed.next()
+	sr.changedSeq = p.nodes.Changed.Next()
 	sr.reservations = append(sr.reservations[:0], ps.reserved...)
 	if picks == nil {
 		sr.found = nil
@@ -96,7 +96,7 @@ func (sr *searchCache) find(sw *startSearch, job core.JobID) *ledger.Reservation
 // changedNodes lists the nodes to recompute; false: all of them.
 func (sr *searchCache) changedNodes(ps *pass) (fresh []*ledger.Node, ok bool) {
 	p := ps.p
-	if sr.changedSeq < p.changed.first || sr.changedSeq == 0 {
+	if sr.changedSeq < p.nodes.Changed.First || sr.changedSeq == 0 {
 		return nil, false
 	}
 	fresh = p.changedNodes[:0]
@@ -106,7 +106,7 @@ func (sr *searchCache) changedNodes(ps *pass) (fresh []*ledger.Node, ok bool) {
 			fresh = append(fresh, a)
 		}
 	}
-	for i, a := range p.changed.since(sr.changedSeq) {
+	for i, a := range p.nodes.Changed.Since(sr.changedSeq) {
 		if a.ChangedSeq == sr.changedSeq+int64(i) {
 			add(a)
 		}
@@ -142,7 +142,7 @@ func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []fi
 		horizon = sr.found.Start
 	}
 	anew := p.newMarks[:0]
-	isNew := append(p.changedSet[:0], make(ledger.Bitset, len(p.openNodes))...)
+	isNew := append(p.changedSet[:0], make(ledger.Bitset, (len(p.ledger.Order)+63)/64)...)
 	for _, a := range fresh {
 		if a.Index >= 0 {
 			isNew.Set(a.Index)
@@ -226,7 +226,7 @@ func (sw *startSearch) chooseAt(rooms []int32) []fit.Choice {
 
 // roomChanges lists the times up to horizon at which a node's room changes.
 func (sw *startSearch) roomChanges(a *ledger.Node, horizon core.Time, out []roomMark) []roomMark {
-	if !sw.req.Accepts(a, &sw.view) || !sw.part.has(a) {
+	if !sw.req.Accepts(a, &sw.view) || !sw.part.nodes.Has(a) {
 		return out
 	}
 	now := sw.pass.plan.Now

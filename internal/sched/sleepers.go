@@ -17,7 +17,7 @@ type sleepingClass struct {
 // which the others sleep. The list may be overwritten while it is read.
 func (ps *pass) classesToVisit(part *partition) (slots []*partitionClass, since int64) {
 	p := ps.p
-	if part.sleepWalk == 0 || ps.reservationsKnown != allReservations || part.sleepFreedSeq < p.freed.first {
+	if part.sleepWalk == 0 || ps.reservationsKnown != allReservations || part.sleepFreedSeq < p.nodes.Freed.First {
 		for _, s := range part.classes {
 			s.sleeperIndex = 0
 		}
@@ -26,17 +26,12 @@ func (ps *pass) classesToVisit(part *partition) (slots []*partitionClass, since 
 		return append(part.awakeClasses[:0], part.classes...), p.classWalks
 	}
 	slots = part.awakeClasses
-	var best maxFreed
-	for i := part.sleepFreedSeq; i < p.freed.next(); i++ {
-		if a := p.freed.at(i); a.FreedSeq == i && part.has(a) && a.HasFree() {
-			best.add(a)
-		}
-	}
-	if best.nodes == 0 {
+	best := p.nodes.MaxFreedSince(part.nodes, part.sleepFreedSeq)
+	if best.Nodes == 0 {
 		return slots, part.sleepWalk
 	}
 	for i := 0; i < len(part.sleepers); {
-		if e := &part.sleepers[i]; e.cpus > best.cpus || e.mem > best.mem {
+		if e := &part.sleepers[i]; e.cpus > best.CPUs || e.mem > best.Mem {
 			i++
 			continue
 		}

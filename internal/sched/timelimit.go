@@ -64,7 +64,7 @@ func planTime(s *core.Spec, own *advance.Reservation, now core.Time) core.Time {
 func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []fit.Choice, at ledger.View, few bool) {
 	at = ps.p.viewNow(s, end)
 	if few = ps.fitsOnlyFreed(s, least); few {
-		at.Nodes = ps.p.freedNodes(s.part)
+		at.Nodes = ps.p.nodes.FreedIn(s.Set)
 	}
 	picks = ps.chooseUntil(s, &at)
 	if picks != nil || least == end {

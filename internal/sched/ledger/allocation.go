@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/preempt"
+	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // Allocation is what a job holds in the ledger.
@@ -56,6 +57,12 @@ var NoResources Resources
 
 // IsLeaving reports whether a job is leaving: it has ended, or its time limit is reached.
 func (h *Allocation) IsLeaving(now core.Time) bool { return h.Ended || h.End <= now+alloc.OverdueDelay }
+
+// Ends lists allocations in the order of their latest ends.
+type Ends = sorted.List[AllocEnd, *AllocEnd]
+
+// EndCursor is a position in Ends.
+type EndCursor = sorted.Cursor[AllocEnd, *AllocEnd]
 
 // AllocEnd is an allocation in the order of the latest end.
 type AllocEnd struct {

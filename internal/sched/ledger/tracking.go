@@ -8,10 +8,10 @@ import (
 
 // Tracking is what a planner records on a node between passes, so that a pass looks only at what changed.
 type Tracking struct {
-	Index      int32 // in the ledger's order; see Planner.numberNodes; -1: gone
-	Kind       int32 // index in Planner.nodeKinds
-	FreedSeq   int64 // its last entry in Planner.freed
-	ChangedSeq int64 // its last entry in Planner.changed
+	Index      int32 // in the ledger's order; see cluster.Nodes.Number; -1: gone
+	Kind       int32 // index in cluster.Nodes
+	FreedSeq   int64 // its last entry in cluster.Nodes.Freed
+	ChangedSeq int64 // its last entry in cluster.Nodes.Changed
 	Ends       []End
 	ListedBy   int64 // scratch: the search that lists it among changed nodes
 }
