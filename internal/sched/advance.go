@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,20 +15,12 @@ import (
 // are concerned leave the queues and come back.
 func (p *Planner) setReservations(c *Changes) {
 	if len(c.GoneReservations) == 0 && !slices.ContainsFunc(c.Reservations,
-		func(r *core.AdvanceReservation) bool { return !p.hasReservation(r) }) {
+		func(r *core.AdvanceReservation) bool { return !p.advance.Has(r) }) {
 		return
 	}
 	magnets := slices.ContainsFunc(p.advances, (*advance.Reservation).IsMagnetic)
-	books := slices.Clone(p.advances) // plans read the old ones
-	for _, name := range c.GoneReservations {
-		books = slices.DeleteFunc(books, func(r *advance.Reservation) bool { return r.Name == name })
-	}
-	for _, r := range c.Reservations {
-		books = slices.DeleteFunc(books, func(o *advance.Reservation) bool { return o.Name == r.Name })
-		books = append(books, advance.New(r, p.cfg.Hosts))
-	}
-	slices.SortFunc(books, func(a, b *advance.Reservation) int { return cmp.Compare(a.Name, b.Name) })
-	magnets = magnets || slices.ContainsFunc(books, (*advance.Reservation).IsMagnetic)
+	list := p.advance.With(c.Reservations, c.GoneReservations, p.cfg.Hosts)
+	magnets = magnets || slices.ContainsFunc(list, (*advance.Reservation).IsMagnetic)
 
 	var moved []*core.Job
 	for _, w := range p.pending {
@@ -40,30 +31,14 @@ func (p *Planner) setReservations(c *Changes) {
 	for _, j := range moved {
 		p.removePending(p.pending[j.ID])
 	}
-	p.advances, p.advanceVersion = books, p.advanceVersion+1
+	p.advances = list
+	p.advance.Set(list)
 	p.nodes.ForgetFreed()
 	p.key = p.newKeyFunc()
 	p.classReasonsStale = true
-	if len(books) == 0 {
-		p.placeAdvanceOnNodes()
-	}
 	for _, j := range moved {
 		p.enqueueJob(j)
 	}
-}
-
-// hasReservation reports whether an advance reservation is known with the same values.
-func (p *Planner) hasReservation(r *core.AdvanceReservation) bool {
-	old := advance.Find(p.advances, r.Name)
-	if old == nil {
-		return false
-	}
-	o := old.AdvanceReservation
-	return o.Start == r.Start && o.End == r.End && o.Created == r.Created && o.Nodes == r.Nodes &&
-		o.CoreCount == r.CoreCount &&
-		o.Flags == r.Flags && o.MaxDelay == r.MaxDelay && slices.Equal(o.Users, r.Users) && slices.Equal(o.Projects,
-		r.Projects) &&
-		slices.Equal(o.Groups, r.Groups) && slices.Equal(o.Licenses, r.Licenses)
 }
 
 // setAdvanceOptions computes how the jobs of a class use advance reservations and licenses.
@@ -122,60 +97,20 @@ func (p *Planner) assessOptions(s *partitionClass) (why *Reason) {
 	return why
 }
 
-// placeAdvanceOnNodes notes on every node what reservations have of it.
-func (p *Planner) placeAdvanceOnNodes() {
-	if p.advanceLedgerVersion == p.ledger.Version && p.advanceAppliedVersion == p.advanceVersion {
-		return
-	}
-	p.advanceLedgerVersion, p.advanceAppliedVersion = p.ledger.Version, p.advanceVersion
-	for _, a := range p.ledger.Order {
-		a.AdvanceParts, a.PartlyReserved = a.AdvanceParts[:0], false
-	}
-	p.partlyReserved = p.partlyReserved[:0]
-	for _, r := range p.advances {
-		var on []*ledger.Node
-		for _, a := range p.ledger.Order {
-			if r.Nodes[a.Record.Name] {
-				on = append(on, a)
-			}
-		}
-		slices.SortFunc(on, func(a, b *ledger.Node) int { return cmp.Compare(a.Record.ID, b.Record.ID) })
-		for i, a := range on {
-			s := ledger.AdvancePart{Reservation: r}
-			if r.IsPartial() {
-				if s.Cpus = r.CoresOn(i, len(on)) * max(1, a.Record.Hardware.Threads); s.Cpus == 0 {
-					s.Cpus = -1
-				}
-				if !a.PartlyReserved {
-					p.partlyReserved = append(p.partlyReserved, a)
-				}
-				a.PartlyReserved = true
-			}
-			a.AdvanceParts = append(a.AdvanceParts, s)
-		}
-	}
-}
-
-// applyAdvance updates the windows of advance reservations at the start of a pass, and lists the jobs on nodes of which
-// they have a part.
+// applyAdvance updates the windows of advance reservations at the start of a pass.
 func (ps *pass) applyAdvance() {
 	p, now := ps.p, ps.plan.Now
-	p.placeAdvanceOnNodes()
-	mark := newFingerprint() // of all of them
-	mark.add(uint64(p.advanceVersion))
+	if p.advance.BeginPass(now, p.cfg.Zone, p.jobs) { // refused jobs may use what was set aside
+		p.nodes.ForgetFreed()
+	}
 	for _, r := range p.advances {
-		r.UpdateWindows(now, p.cfg.Zone)
-		mark.add(uint64(r.RecursFrom), uint64(len(r.Windows)))
 		for _, w := range r.Windows {
-			mark.add(uint64(w.Start), uint64(w.End))
 			for _, edge := range [...]core.Time{w.Start, w.End} {
 				if edge > now && edge < alloc.Never && r.IsUsable() {
 					ps.plan.wakeAt(edge)
 				}
 			}
 		}
-	}
-	for _, r := range p.advances {
 		if len(r.Windows) > 0 && r.Windows[0].Start > now {
 			if ps.plan.advanceBegins == nil {
 				ps.plan.advanceBegins = map[string]core.Time{}
@@ -183,46 +118,6 @@ func (ps *pass) applyAdvance() {
 			ps.plan.advanceBegins[r.Name] = r.Windows[0].Start
 		}
 	}
-	if mark != p.advanceFingerprint { // what they set aside may be had, or the other way round
-		p.advanceFingerprint = mark
-		p.nodes.ForgetFreed()
-	}
-	if len(p.partlyReserved) == 0 {
-		return
-	}
-	for _, a := range p.partlyReserved {
-		a.AdvanceJobs = a.AdvanceJobs[:0]
-	}
-	for _, h := range p.jobs.Allocs {
-		for i, a := range p.ledger.NodesOf(h) {
-			if na := &h.Alloc.Nodes[i]; a != nil && !na.Done {
-				a.AddAdvanceJob(na, h.Alloc.Inside(), max(h.End, now+alloc.OverdueDelay))
-			}
-		}
-	}
-}
-
-// lastAdvanceBefore is the last moment before end at which a reservation begins that is in the way of a class.
-func (ps *pass) lastAdvanceBefore(s *partitionClass, end core.Time) (beyond core.Time) {
-	at := ledger.View{Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
-	for _, r := range ps.p.advances {
-		if !at.MustAvoid(r) {
-			continue
-		}
-		slack := at.AllowedDelay(r)
-		if r.IsPartial() {
-			slack = 0
-		}
-		for _, w := range r.Windows {
-			if alloc.Overlaps(w.Start+slack, end) {
-				beyond = max(beyond, w.Start+slack)
-			}
-		}
-		if r.RecursFrom != 0 && alloc.Overlaps(r.RecursFrom, end) {
-			beyond = max(beyond, r.RecursFrom)
-		}
-	}
-	return beyond
 }
 
 // walkAdvanceQueues walks the jobs that run only in advance reservations of whole nodes. They come first: other jobs do
@@ -290,45 +185,12 @@ func (ps *pass) placeInOptions(s *partitionClass, j *core.Job, task int32) bool 
 func (ps *pass) earliestOption(s *partitionClass, j *core.Job) (best *partitionClass) {
 	first := alloc.Never
 	for i := range s.options {
-		sw := ps.newStartSearch(&s.options[i], j)
-		if picks := sw.earliest(); picks != nil && (best == nil || sw.view.At < first) {
-			best, first = &s.options[i], sw.view.At
+		req := ps.startRequest(&s.options[i], j)
+		if at, ok := ps.p.finder.Start(&req); ok && (best == nil || at < first) {
+			best, first = &s.options[i], at
 		}
 	}
 	return best
-}
-
-// isOpen reports whether the job's advance reservation and licenses allow a start at sw.view.At.
-func (sw *startSearch) isOpen() bool {
-	if r := sw.class.Advance; r.IsOver() {
-		return false
-	} else if r.ConfinesTime() {
-		if _, ok := r.WindowFor(sw.view.At, sw.view.End); !ok {
-			return false
-		}
-	}
-	return sw.class.licenses == nil || sw.pass.licensesFor(sw.class, sw.view.At, sw.view.End) != nil
-}
-
-// addAdvancePoints adds the times at which advance reservations change what the job may use.
-func (sw *startSearch) addAdvancePoints(now core.Time) {
-	for _, r := range sw.pass.p.advances {
-		var nodes []*ledger.Node
-		for _, a := range sw.view.Nodes {
-			if r.Nodes[a.Record.Name] {
-				nodes = append(nodes, a)
-			}
-		}
-		stop := &ledger.Reservation{Nodes: nodes}
-		for _, w := range r.Windows {
-			if r == sw.class.Advance && w.Start > now {
-				sw.points = append(sw.points, changePoint{w.Start, stop})
-			}
-			if w.End > now && w.End < alloc.Never {
-				sw.points = append(sw.points, changePoint{w.End, stop})
-			}
-		}
-	}
 }
 
 // recordExtras writes down what a job that is being placed has beside its nodes.
@@ -348,16 +210,10 @@ func (ps *pass) recordExtras(s *partitionClass, al *core.Alloc, end core.Time) {
 // bookExtras books licenses of a start and shows the job to advance reservations that have a part of its nodes.
 func (ps *pass) bookExtras(al *core.Alloc, end core.Time) {
 	if al.More != nil {
-		ps.p.bookLicenses(al, 1)
-		ps.addLicenseUse(al, end)
+		ps.p.licenses.Book(al, 1)
+		ps.p.licenses.AddHolder(al, end)
 	}
-	if len(ps.p.partlyReserved) == 0 {
-		return
-	}
-	for i := range al.Nodes {
-		na := &al.Nodes[i]
-		ps.p.ledger.Nodes[na.Node].AddAdvanceJob(na, al.Inside(), end)
-	}
+	ps.p.advance.AddStart(al, end)
 }
 
 // explainAdvance finds out whether advance reservations alone keep a job from starting: even if nothing ran, what they

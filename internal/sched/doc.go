@@ -35,7 +35,7 @@
 //	│     │  │  └─ start           book it in the ledger, append it to Plan.Starts
 //	│     │  └─ preemptFor   finds victims; starts on suspended jobs' CPUs, or reserves         preempt.go, victim
 //	│     ├─ handleBlocked   it did not start: THE BACKFILL RULE. The head of a queue gets
-//	│     │  └─ reserve      a reservation at its earliest start (startSearch)                  reserve.go
+//	│     │  └─ reserve      a reservation at its earliest start                                reserve.go, reserve
 //	│     └─ advanceWalk     next job; skips those known not to start. In long queues
 //	│        └─ nextByClass  the next class that could start, instead of the next job           classwalk.go
 //	├─ finishLimits, explainLicenses, explainThrottled: what Plan.Reason needs                  limits.go, license.go
@@ -77,14 +77,15 @@
 //   - Equivalence classes (class.go): jobs with equal requests share a classInfo, and per partition a partitionClass.
 //     assess runs when a class appears, and when nodes change for the classes concerned (reassess.go).
 //   - Refusals (refusal.go): free resources only shrink within a pass, so a refused class is not tried again for jobs
-//     that end as late. The refusal lasts over passes until enough came free (cluster.Nodes.Freed). Refused classes sleep
-//     (sleepers.go), and a walk by class (classwalk.go) skips all jobs of such a class at once.
-//   - Change tracking (package cluster): searchcache.go recomputes the start of a head only for nodes that changed.
+//     that end as late. The refusal lasts over passes until enough came free (cluster.Nodes.Freed). Refused classes
+//     sleep (sleepers.go), and a walk by class (classwalk.go) skips all jobs of such a class at once.
+//   - Change tracking (package cluster): package reserve recomputes the start of a head only for nodes that changed.
 //   - Reasons are computed on demand; free CPUs and memory of all nodes lie in one slice (package cluster).
 //
 // Sub-packages: cluster (nodes and running jobs between passes), ledger (what nodes have free, now and later), fit
 // (whether a job fits, and where), sorted (queues and ends), alloc (one job in numbers), preempt (who may preempt
-// whom), victim (whom to preempt), advance (advance reservations), timetable (conservative backfill on one node),
+// whom), victim (whom to preempt), advance (advance reservations), reserve (when a job
+// could start at the earliest), license (licenses), timetable (conservative backfill on one node),
 // provision (which nodes to create or power up), forecast (when all jobs will start, about).
 //
 // # To change X, look at Y
@@ -94,8 +95,8 @@
 //	who may backfill past whom     walkInOrder (pass.go), before tryStart; see below
 //	EASY, conservative, SJF        Rule (rule.go); handleBlocked, walkQueues (pass.go); conservative.go
 //	number of reservations         reservationsPerQueue (rule.go)
-//	when and where one begins      reserveOne, startSearch (reserve.go); searchcache.go must agree
-//	what backfilled jobs may use   freeUntil and freeAt (ledger/resources.go), reserveOnNodes (reserve.go)
+//	when and where one begins      reserveOne (reserve.go); package reserve: search.go; cache.go must agree
+//	what backfilled jobs may use   freeUntil, freeAt (ledger/resources.go), Reservations.Add (cluster)
 //	preemption                     who: package preempt; which victims: package victim; what follows: preempt.go
 //	limits                         package policy; isLimited, isLimitedNow, exceedsLimit (limits.go)
 //	advance reservations           package advance, advance.go

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"bireme.dev/bireme/internal/core"
-
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 

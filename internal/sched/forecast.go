@@ -98,12 +98,9 @@ func (f *Forecast) At(id core.JobID) (core.Time, bool) {
 
 func (w *forecastBuild) newModel() *forecast.Model {
 	p := w.p
-	c := forecast.Config{FCFS: p.cfg.Rule == RuleFCFS, Advances: p.advances, Licenses: map[string]int64{}}
+	c := forecast.Config{FCFS: p.cfg.Rule == RuleFCFS, Advances: p.advances, Licenses: p.licenses.Totals()}
 	for _, part := range p.partitions {
 		c.Partitions = append(c.Partitions, forecast.Partition{Name: part.Name, QOS: part.QOS, Nodes: part.nodes.Names})
-	}
-	for name, st := range p.licenses {
-		c.Licenses[name] = st.total
 	}
 	if p.limits != nil {
 		c.Rules, c.Shares = p.limits.rules, p.limits.shares

@@ -146,7 +146,7 @@ const maxHetTries = 100
 // that later time.
 func (h hetPlacement) reserve(class *partitionClass, lead *core.Job, promise bool) {
 	set := h.ps.p.hets.byLead[lead.ID]
-	n, from := len(h.ps.reserved), h.ps.plan.Now
+	n, from := len(h.ps.p.reserved.List), h.ps.plan.Now
 	defer func() { h.ps.notBefore = 0 }()
 	for try := 0; ; try++ {
 		at, all := from, true
@@ -154,7 +154,7 @@ func (h hetPlacement) reserve(class *partitionClass, lead *core.Job, promise boo
 			h.ps.notBefore = at
 			r := h.reserveComponent(set.classesOf(k, class), set.components[k])
 			if r == nil {
-				h.ps.dropReservations(n)
+				h.ps.p.reserved.Cut(n)
 				return
 			}
 			if all = i == 0 || r.Start == at; !all {
@@ -166,7 +166,7 @@ func (h hetPlacement) reserve(class *partitionClass, lead *core.Job, promise boo
 		if all {
 			break
 		}
-		h.ps.dropReservations(n)
+		h.ps.p.reserved.Cut(n)
 		switch {
 		case try == maxHetTries:
 			from = max(from, h.ps.lastEnd())
@@ -175,8 +175,8 @@ func (h hetPlacement) reserve(class *partitionClass, lead *core.Job, promise boo
 		}
 	}
 	if promise {
-		for i := n; i < len(h.ps.reserved); i++ {
-			h.ps.plan.addReservation(h.ps.reserved[i])
+		for i := n; i < len(h.ps.p.reserved.List); i++ {
+			h.ps.plan.addReservation(h.ps.p.reserved.List[i])
 		}
 	}
 }
@@ -192,9 +192,9 @@ func (h hetPlacement) reserveComponent(slots []*partitionClass, j *core.Job) *le
 					continue
 				}
 			}
-			sw := h.ps.newStartSearch(s, j)
-			if sw.earliest() != nil && sw.view.At < first {
-				best, first = s, sw.view.At
+			req := h.ps.startRequest(s, j)
+			if at, ok := h.ps.p.finder.Start(&req); ok && at < first {
+				best, first = s, at
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func (ps *pass) rollback(n int) {
 	}
 	for i := len(ps.started) - 1; i >= n; i-- {
 		e := ps.started[i]
-		ps.changeReservations(e.Alloc, e.At, 1)
+		p.reserved.Raise(e.Alloc, e.At)
 		for k := range e.Alloc.Alloc.Nodes {
 			if a := p.ledger.Nodes[e.Alloc.Alloc.Nodes[k].Node]; a != nil && a.PartlyReserved {
 				a.AdvanceJobs = a.AdvanceJobs[:len(a.AdvanceJobs)-1]
@@ -219,7 +219,8 @@ func (ps *pass) rollback(n int) {
 		p.release(e.Alloc)
 		delete(ps.startedTasks, e.Id)
 	}
-	ps.started, ps.licenseHolders = ps.started[:n], nil
+	ps.started = ps.started[:n]
+	p.licenses.ForgetHolders()
 }
 
 // lastEnd returns when everything that runs or is reserved, and ever ends, has ended.
@@ -229,31 +230,10 @@ func (ps *pass) lastEnd() (t core.Time) {
 			t = max(t, e.At)
 		}
 	}
-	for i := range ps.reserved {
-		if r := ps.reserved[i]; r.End < alloc.Never {
+	for i := range ps.p.reserved.List {
+		if r := ps.p.reserved.List[i]; r.End < alloc.Never {
 			t = max(t, r.End)
 		}
 	}
 	return max(t, ps.plan.Now+alloc.OverdueDelay)
-}
-
-// dropReservations removes the reservations that the pass made last, down to the first n.
-func (ps *pass) dropReservations(n int) {
-	for i := len(ps.reserved) - 1; i >= n; i-- {
-		r := ps.reserved[i]
-		for _, a := range r.Nodes {
-			last := len(a.Reserved) - 1
-			c := a.Reserved[last]
-			a.Reserved = a.Reserved[:last]
-			for _, o := range a.Reserved {
-				if !o.IsActive(r.Start) && alloc.Overlaps(o.Start, r.End) && o.Start >= r.Start {
-					o.Leaves.Subtract(c.Uses.Negated())
-				}
-			}
-		}
-	}
-	ps.reserved = ps.reserved[:n]
-	if ps.reservationsKnown != allReservations {
-		ps.reservationsKnown = min(ps.reservationsKnown, int32(n))
-	}
 }

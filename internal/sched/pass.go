@@ -5,6 +5,7 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
+	"bireme.dev/bireme/internal/sched/reserve"
 )
 
 // Pass plans at time now. The planner is unchanged afterwards: what the pass books and reserves is taken back at its
@@ -20,7 +21,9 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	p.refusalEpoch++
 	p.nodes.BeginPass()
 	ps := &p.pass
-	*ps = pass{p: p, plan: plan, started: ps.started[:0], reserved: ps.reserved[:0]}
+	*ps = pass{p: p, plan: plan, started: ps.started[:0]}
+	p.licenses.BeginPass(now, &ps.started)
+	p.finder.BeginPass(now)
 	if len(p.advances) > 0 {
 		ps.applyAdvance()
 	}
@@ -32,7 +35,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	}
 	ps.explainThrottled()
 	ps.provision()
-	ps.unreserve()
+	p.reserved.Clear()
 	for i := len(ps.started) - 1; i >= 0; i-- { // leave the ledger as it was found
 		p.jobs.Ends.Remove(ps.started[i])
 		p.release(ps.started[i].Alloc)
@@ -42,7 +45,6 @@ func (p *Planner) Pass(now core.Time) *Plan {
 		p.allocationPool.put(ps.started[i].Alloc)
 	}
 	clear(ps.started)
-	clear(ps.reserved)
 	p.sharePromises(plan)
 	p.currentJob = 0
 	plan.classReasons, plan.hetReasons = p.currentClassReasons(), p.hets.reasons()
@@ -74,18 +76,14 @@ type pass struct {
 	p                  *Planner
 	plan               *Plan
 	started            []ledger.AllocEnd
-	reserved           []*ledger.Reservation
-	reservationsKnown  int32 // reservations of the last pass that this one has repeated or dropped
-	reservationDropped bool  // retry jobs that were refused because of that reservation
+	reservationDropped bool // retry jobs that were refused because of that reservation
 	steps              int
 	overLimit          bool // the last placement exceeded a limit
 	trying             *queueEntry
 	// Started tasks by job (1 for a job without tasks), for jobs that are in several queues.
 	startedTasks map[core.JobID]int
 
-	licenseHolders  map[string][]ledger.AdvanceJob // running jobs by license; see licenseUse
-	advanceReserved map[string]int                 // reservations made in each advance reservation
-	currentJob      core.JobID                     // the job being placed, for licenses
+	advanceReserved map[string]int // reservations made in each advance reservation
 	preemptions
 
 	placingHet bool      // components of a het job are being placed; their reservations stay until all have a placement
@@ -145,7 +143,7 @@ func (ps *pass) walkQueues() {
 	}
 	ps.p.walks = lanes
 	ps.walkInOrder(lanes)
-	ps.endReservations()
+	ps.p.reserved.End()
 	if rule == RuleEASYSJBF {
 		for i := range lanes {
 			l := &lanes[i]
@@ -153,7 +151,7 @@ func (ps *pass) walkQueues() {
 		}
 		ps.walkInOrder(lanes)
 	}
-	ps.p.lastReservations = append(ps.p.lastReservations[:0], ps.reserved...)
+	ps.p.reserved.Keep()
 }
 
 // walkInOrder tries the first job of all open walks, by comesBefore, until every walk is closed.
@@ -183,7 +181,7 @@ func (ps *pass) walkInOrder(lanes []queueWalk) {
 			return
 		}
 		if headless == 0 {
-			ps.endReservations()
+			ps.p.reserved.End()
 		}
 		if ps.steps++; best.reservationsMade() && !best.byClass && ps.shouldWalkByClass(best, headless) {
 			ps.walkByClass(best)
@@ -366,7 +364,7 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 	}
 	p := ps.p
 	p.currentJob = j.ID
-	ps.currentJob = j.ID
+	ps.p.licenses.Placing = j.ID
 	ps.overLimit = false
 	end, least, ok := endTimes(j.Spec, s.Advance, ps.plan.Now)
 	if !ok || ps.isClassRefused(s, least) || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, least) == nil {
@@ -375,7 +373,7 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 	var picks []fit.Choice
 	var at ledger.View
 	few := false
-	if own := p.vacatedNodes(j, p.nodes.OpenOf(&s.Candidates, &s.req)); own != nil {
+	if own := reserve.Vacated(j, p.nodes.OpenOf(&s.Candidates, &s.req)); own != nil {
 		at = p.viewNow(s, end)
 		at.Nodes = own
 		picks = ps.chooseUntil(s, &at)
@@ -418,7 +416,7 @@ func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms alloc.Terms
 	}
 	ps.bookExtras(h.Alloc, end)
 	p.jobs.AddEnds(h, end)
-	ps.lowerReservations(h, end)
+	p.reserved.Lower(h, end)
 	if j.Array != nil {
 		h.ArrayBase = j.Array.Base
 		p.jobs.ArrayTasks[h.ArrayBase]++

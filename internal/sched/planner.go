@@ -10,7 +10,9 @@ import (
 	"bireme.dev/bireme/internal/sched/cluster"
 	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
+	"bireme.dev/bireme/internal/sched/license"
 	"bireme.dev/bireme/internal/sched/preempt"
+	"bireme.dev/bireme/internal/sched/reserve"
 	"bireme.dev/bireme/internal/sched/timetable"
 	"bireme.dev/bireme/internal/sched/victim"
 )
@@ -97,8 +99,12 @@ type Planner struct {
 	cfg             Config
 	nodes           *cluster.Nodes
 	jobs            *cluster.Jobs
-	ledger          *ledger.Ledger // of nodes
-	partitions      []*partition   // in config order
+	ledger          *ledger.Ledger        // of nodes
+	reserved        *cluster.Reservations // of the pass
+	advance         *cluster.Advances
+	licenses        *license.Licenses
+	finder          *reserve.Finder
+	partitions      []*partition // in config order
 	partitionByName map[core.PartitionName]*partition
 
 	pending           map[core.JobID]pendingJob // jobs that may start, now or from their begin time on
@@ -118,20 +124,12 @@ type Planner struct {
 	meters  map[meterKey]*policy.Meter
 	whoFunc func(*core.Spec, core.PartitionName) (policy.Who, bool)
 
-	classRules                  // replaced as a whole, never changed
-	advanceVersion        int64 // counts changes of advance reservations
-	advanceLedgerVersion  int   // versions of the ledger and
-	advanceAppliedVersion int64 // of advance reservations when placeAdvanceOnNodes last ran
-	advanceFingerprint    fingerprint
-	partlyReserved        []*ledger.Node // nodes of which advance reservations have a part
-	unreserved            []*ledger.Node // scratch
-	advanceEntries        int            // entries in the partitions' advanceQueue
-	licenses              map[string]*licensePool
-	licenseClasses        int // classes that ask for licenses
+	classRules                    // replaced as a whole, never changed
+	unreserved     []*ledger.Node // scratch
+	advanceEntries int            // entries in the partitions' advanceQueue
+	licenseClasses int            // classes that ask for licenses
 
 	throttledJobs map[core.JobID]*core.Job // pending jobs whose array has a limit on running tasks
-
-	lastReservations []*ledger.Reservation // of the last pass
 
 	// Queues are walked by class from so many jobs on. For fewer it costs more than it saves.
 	classWalkMinJobs int
@@ -140,30 +138,22 @@ type Planner struct {
 
 	currentJob core.JobID // see CurrentJob
 
-	refusalEpoch, scans int64
-	classWalks          int64
-	watch               classWatch
-	pass                pass
-	allocationPool      allocationPool
-	lastPromises        planPromises // of the last plan
-	sparePromises       planPromises // for the next one to fill
-	setScratch          fit.Scratch
+	refusalEpoch   int64
+	classWalks     int64
+	watch          classWatch
+	pass           pass
+	allocationPool allocationPool
+	lastPromises   planPromises // of the last plan
+	sparePromises  planPromises // for the next one to fill
+	setScratch     fit.Scratch
 	passScratch
 }
 
 // passScratch is reusable memory of passes.
 type passScratch struct {
-	choices      []fit.Choice
-	free         ledger.Resources
-	walks        []queueWalk
-	rooms        []int32
-	nodeRooms    []int32
-	changedNodes []*ledger.Node
-	roomNodes    []*ledger.Node
-	newMarks     []roomMark
-	marks        []roomMark
-	changedSet   ledger.Bitset
-	times        []core.Time
+	choices []fit.Choice
+	free    ledger.Resources
+	walks   []queueWalk
 }
 
 type partition struct {
@@ -180,8 +170,7 @@ type partition struct {
 	sleepFreedSeq int64             // cluster.Nodes.Freed was read up to this entry
 	sleepers      []sleepingClass   // sleeping classes
 	awakeClasses  []*partitionClass // the other classes, some of them twice
-	searches      []*searchCache
-	index         int32 // in Planner.partitions
+	index         int32             // in Planner.partitions
 }
 
 // pendingJob is a job that may start. Its class is nil while its begin time lies ahead.
@@ -216,16 +205,16 @@ func New(cfg Config) *Planner {
 		classes: map[classKey]*classInfo{},
 	}
 	p.ledger, p.jobs = p.nodes.Ledger, cluster.NewJobs(p.nodes)
-	p.whoFunc, p.licenses = p.whoIn, map[string]*licensePool{}
+	p.reserved, p.advance = cluster.NewReservations(p.nodes), cluster.NewAdvances(p.nodes)
+	p.licenses = license.New(cfg.Licenses, p.jobs, p.reserved, p.advance)
+	p.finder = reserve.New(p.nodes, p.jobs, p.reserved, p.advance, p.licenses)
+	p.whoFunc = p.whoIn
 	p.hets.planner = p
 	p.usePreemption(cfg.Preemption)
 	p.classWalkMinJobs = 64
 	p.victims = victim.New(p.ledger)
 	p.ledger.SetTopology(cfg.Topology)
 	p.ledger.SetRules(ledger.RulesOf(cfg.AllocUnit, cfg.Partitions, cfg.Hosts))
-	for _, l := range cfg.Licenses {
-		p.licenses[l.Name] = &licensePool{total: l.Total}
-	}
 	if cfg.Rule == RuleConservative {
 		p.timetable = timetable.New()
 	}
@@ -301,6 +290,18 @@ func (p *Planner) setNode(n *core.Node) cluster.NodeChange {
 	return how
 }
 
+// numberNodes numbers the nodes after they changed.
+func (p *Planner) numberNodes() {
+	old, changed, toggled := p.nodes.Number()
+	if changed {
+		p.finder.Renumber(old)
+	}
+	if toggled {
+		p.finder.ForgetCaches()
+		p.jobs.AddAllEnds()
+	}
+}
+
 func (p *Planner) setJob(j *core.Job) {
 	if w, ok := p.pending[j.ID]; ok {
 		if w.job == j {
@@ -330,7 +331,7 @@ func (p *Planner) setJob(j *core.Job) {
 		h := &ledger.Allocation{End: alloc.LatestEnd(j), Job: j}
 		h.Alloc, h.Terms = alloc.Occupied(j)
 		p.countAgainstLimits(h, h.End)
-		p.bookLicenses(h.Alloc, 1)
+		p.licenses.Book(h.Alloc, 1)
 		p.jobs.Add(h, j)
 	}
 }
@@ -436,6 +437,6 @@ func (p *Planner) release(h *ledger.Allocation) {
 		p.limits.tally.End(h.LimitUse)
 		h.LimitUse = nil
 	}
-	p.bookLicenses(h.Alloc, -1)
+	p.licenses.Book(h.Alloc, -1)
 	p.jobs.Release(h)
 }

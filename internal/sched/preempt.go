@@ -75,8 +75,8 @@ func (ps *pass) hasNoVictims(s *partitionClass, priority uint32, end core.Time) 
 	if k.epoch == p.refusalEpoch && k.end != 0 {
 		return priority <= k.priority && end >= k.end && k.leaving == len(ps.leaving)
 	}
-	if k.freedSeq < p.nodes.Freed.First || k.freedSeq == 0 || priority > k.priority || k.until != 0 && ps.plan.Now >= k.until ||
-		ps.victimsMayExist(s) {
+	if k.freedSeq < p.nodes.Freed.First || k.freedSeq == 0 || priority > k.priority ||
+		k.until != 0 && ps.plan.Now >= k.until || ps.victimsMayExist(s) {
 		return false
 	}
 	k.freedSeq, k.epoch, k.leaving, k.end = p.nodes.Freed.Next(), p.refusalEpoch, len(ps.leaving), 0
@@ -111,7 +111,7 @@ func (ps *pass) victimsMayExist(s *partitionClass) bool {
 // are suspended for it, or gets a reservation for when its victims are gone. left is the number of array tasks still to
 // start.
 func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int) (started bool) {
-	ps.currentJob = j.ID
+	ps.p.licenses.Placing = j.ID
 	if s.preemptor == nil {
 		return false
 	}
@@ -185,14 +185,13 @@ func (ps *pass) reserveVacated(s *partitionClass, j *core.Job) bool {
 	if j.Room == nil || ps.plan.preemptStarts[j.ID] >= int(j.Room.Starts) {
 		return false
 	}
-	sw := ps.newStartSearch(s, j)
-	picks := sw.vacated(j)
-	if picks == nil {
+	req := ps.startRequest(s, j)
+	r := ps.p.finder.FindVacated(&req)
+	if r == nil {
 		return false
 	}
 	ps.countPreemptStart(j)
-	r := sw.reservation(j.ID, picks)
-	ps.addReservation(r)
+	ps.p.reserved.Add(r, ps.p.finder.Later())
 	ps.plan.addReservation(r)
 	return true
 }
@@ -206,20 +205,6 @@ func namesOf(picks []fit.Choice) []core.NodeName {
 	return names
 }
 
-// vacatedNodes lists the nodes that jobs were preempted on for j; nil: none.
-func (p *Planner) vacatedNodes(j *core.Job, nodes []*ledger.Node) []*ledger.Node {
-	if j.Room == nil {
-		return nil
-	}
-	var out []*ledger.Node
-	for _, a := range nodes {
-		if slices.Contains(j.Room.Nodes, a.Record.Name) {
-			out = append(out, a)
-		}
-	}
-	return out
-}
-
 // startsWithoutPreempting reports whether a job starts as soon without preempting the victims.
 func (ps *pass) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []ledger.JobOnNode) bool {
 	last := ps.plan.Now + alloc.OverdueDelay
@@ -229,9 +214,10 @@ func (ps *pass) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []l
 	for _, st := range sets {
 		last = max(last, ps.goneBy(st.Alloc))
 	}
-	sw := ps.newStartSearch(s, j)
-	sw.last = last
-	return sw.earliest() != nil
+	req := ps.startRequest(s, j)
+	req.Last = last
+	_, ok := ps.p.finder.Start(&req)
+	return ok
 }
 
 // goneBy returns when a job is gone at the latest if it is preempted now: after its grace time.
@@ -242,8 +228,8 @@ func (ps *pass) goneBy(h *ledger.Allocation) core.Time {
 // victimRequest is a job of a class as a search for victims needs it.
 func (p *Planner) victimRequest(s *partitionClass, j *core.Job) victim.Request {
 	return victim.Request{
-		Job: j, Fit: &s.req, Preemptor: s.preemptor, Partition: s.part.Name, Nodes: p.nodes.Of(&s.Candidates), Advance: s.Advance,
-		MayDelayAdvance: s.mayDelayAdvance,
+		Job: j, Fit: &s.req, Preemptor: s.preemptor, Partition: s.part.Name, Nodes: p.nodes.Of(&s.Candidates),
+		Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance,
 	}
 }
 
@@ -277,7 +263,7 @@ func (ps *pass) recordNoVictims(search *victim.Search, s *partitionClass, j *cor
 	if s.preemptor.DependsOnPriority() {
 		k.priority = j.Priority
 	}
-	if search.IgnoreReservations = true; len(ps.reserved) == 0 || search.Run() == nil {
+	if search.IgnoreReservations = true; len(ps.p.reserved.List) == 0 || search.Run() == nil {
 		k.freedSeq, k.end = p.nodes.Freed.Next(), 0
 		k.until = p.jobs.NextVictimTime(ps.plan.Now)
 	}
@@ -355,7 +341,7 @@ func (ps *pass) startOnSuspended(search *victim.Search, s *partitionClass, j *co
 			}
 		}
 		core.Assert(len(x.Lent) > 0, "job %d is suspended for job %d and gives nothing", h.Id, j.ID)
-		ps.returnLentToReservations(h, x.Lent, end)
+		p.reserved.ReturnLent(h, x.Lent, end)
 		h.Alloc, h.Terms.Exclusive = &booked, false
 		h.Lent = append(slices.Clip(h.Lent), x.Lent...)
 		owes = append(owes, x.Lent...)
@@ -395,19 +381,6 @@ func lentOf(of, by *core.NodeAlloc, free *int32) core.Lent {
 	}
 	l.CPUs = int32(len(l.Cores))
 	return l
-}
-
-// returnLentToReservations adds lent CPUs to what reservations leave while they are lent: the job that uses them is
-// counted separately.
-func (ps *pass) returnLentToReservations(h *ledger.Allocation, lent []core.Lent, end core.Time) {
-	for i := range lent {
-		a := ps.p.ledger.Nodes[lent[i].Node]
-		for _, c := range a.Reserved {
-			if alloc.Overlaps(c.Start, h.End) && alloc.Overlaps(c.Start, end) {
-				c.Leaves.Cpus += lent[i].CPUs
-			}
-		}
-	}
 }
 
 // before returns an allocation as it was before the last change in this pass.

@@ -1,8 +1,6 @@
 package sched
 
 import (
-	"math"
-
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/ledger"
@@ -19,9 +17,6 @@ type refusal struct {
 	tasks        int64     // and room for so many tasks; both 0: not known
 	improved     bool      // something came free since, but too little
 }
-
-// allReservations stands for every reservation that a pass will make.
-const allReservations = math.MaxInt32
 
 // isClassRefused reports whether a job of the class that would end at end is known not to start: it was refused in this
 // pass, or in an earlier one and too little came free since.
@@ -40,7 +35,7 @@ func (ps *pass) isClassRefused(s *partitionClass, end core.Time) bool {
 func (ps *pass) refusalApplies(s *partitionClass, end core.Time) bool {
 	s.catchUp()
 	r := &s.refusal
-	return r.freedSeq >= ps.p.nodes.Freed.First && r.freedSeq > 0 && r.reservations <= ps.reservationsKnown &&
+	return r.freedSeq >= ps.p.nodes.Freed.First && r.freedSeq > 0 && r.reservations <= ps.p.reserved.Known &&
 		alloc.Overlaps(r.from,
 			end)
 }
@@ -81,7 +76,7 @@ func (ps *pass) stillRefused(s *partitionClass) bool {
 	}
 	r.improved = nodes > 0
 	if promised { // it may be too little because of any of these
-		r.reservations = max(r.reservations, int32(len(ps.reserved)))
+		r.reservations = max(r.reservations, int32(len(ps.p.reserved.List)))
 	}
 	// what came free before the last pass and is still free stays: it lacks that much less
 	if p.nodes.Settled > r.freedSeq {
@@ -94,14 +89,10 @@ func (ps *pass) stillRefused(s *partitionClass) bool {
 // 0: none.
 func (ps *pass) lastReservationBefore(s *partitionClass, end core.Time) (beyond core.Time) {
 	if len(ps.p.advances) > 0 {
-		beyond = ps.lastAdvanceBefore(s, end)
+		at := ledger.View{Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
+		beyond = ps.p.advance.LastBefore(&at, end)
 	}
-	for _, r := range ps.reserved {
-		if r.Nodes != nil && alloc.Overlaps(r.Start, end) {
-			beyond = max(beyond, r.Start)
-		}
-	}
-	return beyond
+	return max(beyond, ps.p.reserved.LastBefore(end))
 }
 
 // recordRefusal records that no job of the class can start that still runs at the latest reservation which was in the
@@ -111,7 +102,7 @@ func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 	r := refusal{freedSeq: p.nodes.Freed.Next(), from: ps.lastReservationBefore(s, end), nodes: 1, tasks: int64(n.Tasks)}
 	if r.from != 0 || len(p.advances) > 0 {
 		switch {
-		case ps.noNodeHasRoom(s) || n.Choose(ledger.View{Nodes: p.nodes.OpenOf(&s.Candidates, &s.req), JoinShared: true}, p.choices) == nil:
+		case ps.noNodeHasRoom(s) || !ps.fitsUnreserved(s):
 			r.from = 0
 		case r.from == 0: // its own advance reservation has no room for it
 			s.refusal = refusal{}
@@ -120,7 +111,7 @@ func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 	}
 	at := ledger.View{Scratch: &p.free, JoinShared: true, Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
 	if r.from != 0 {
-		r.reservations, at.End = int32(len(ps.reserved)), alloc.AddTime(r.from, 1)
+		r.reservations, at.End = int32(len(ps.p.reserved.List)), alloc.AddTime(r.from, 1)
 	}
 	if n.NodesMax > 1 {
 		r.nodes, r.tasks = n.NodesMin, int64(n.Tasks)
@@ -135,6 +126,12 @@ func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 		s.refusal = refusal{}
 	}
 	ps.closeClass(s, r.from)
+}
+
+// fitsUnreserved reports whether a job of the class would fit now if nothing were reserved.
+func (ps *pass) fitsUnreserved(s *partitionClass) bool {
+	view := ledger.View{Nodes: ps.p.nodes.OpenOf(&s.Candidates, &s.req), JoinShared: true}
+	return s.req.Choose(view, ps.p.choices) != nil
 }
 
 // recordNoRoom is recordRefusal for a class of which no node has room for a single task.
@@ -152,7 +149,7 @@ func (ps *pass) recordNoRoom(s *partitionClass) {
 func (ps *pass) recordRefusalOnFreed(s *partitionClass, end core.Time) {
 	r := refusal{
 		freedSeq: ps.p.nodes.Freed.Next(), from: ps.lastReservationBefore(s, end),
-		reservations: int32(len(ps.reserved)), nodes: 1, tasks: 1,
+		reservations: int32(len(ps.p.reserved.List)), nodes: 1, tasks: 1,
 	}
 	if was := s.refusal.from; was != 0 {
 		r.from = max(r.from, was)
@@ -174,36 +171,4 @@ func (ps *pass) closeClass(s *partitionClass, until core.Time) {
 // room.
 func (ps *pass) fitsOnlyFreed(s *partitionClass, end core.Time) bool {
 	return s.req.NodesMax == 1 && s.req.Tasks == 1 && s.Advance == nil && ps.refusalApplies(s, end)
-}
-
-// compareWithLast compares the reservation just made with the one that the last pass made in its place, and records
-// nodes that are not reserved any more.
-func (ps *pass) compareWithLast(r *ledger.Reservation) {
-	p, i := ps.p, len(ps.reserved)-1
-	if ps.reservationsKnown != allReservations {
-		ps.reservationsKnown = int32(len(ps.reserved))
-	}
-	if i >= len(p.lastReservations) || p.lastReservations[i] == r {
-		return
-	}
-	for k := range p.lastReservations[i].OnNodes {
-		if c := &p.lastReservations[i].OnNodes[k]; !r.ReservesSame(c) {
-			p.nodes.NoteUnreserved(c.Node)
-		}
-	}
-}
-
-// endReservations is called when the pass will make no more reservations. Those of the last pass that were not repeated
-// are gone.
-func (ps *pass) endReservations() {
-	if ps.reservationsKnown == allReservations {
-		return
-	}
-	p := ps.p
-	for i := len(ps.reserved); i < len(p.lastReservations); i++ {
-		for k := range p.lastReservations[i].OnNodes {
-			p.nodes.NoteUnreserved(p.lastReservations[i].OnNodes[k].Node)
-		}
-	}
-	ps.reservationsKnown = allReservations
 }

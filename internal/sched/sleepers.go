@@ -1,6 +1,9 @@
 package sched
 
-import "bireme.dev/bireme/internal/core"
+import (
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/cluster"
+)
 
 // Refused classes sleep until a node with enough free CPUs and memory for a task appears: a walk by class skips
 // them. The list has what each needs, so that most are skipped without looking at the class when something
@@ -17,7 +20,7 @@ type sleepingClass struct {
 // which the others sleep. The list may be overwritten while it is read.
 func (ps *pass) classesToVisit(part *partition) (slots []*partitionClass, since int64) {
 	p := ps.p
-	if part.sleepWalk == 0 || ps.reservationsKnown != allReservations || part.sleepFreedSeq < p.nodes.Freed.First {
+	if part.sleepWalk == 0 || ps.p.reserved.Known != cluster.AllReservations || part.sleepFreedSeq < p.nodes.Freed.First {
 		for _, s := range part.classes {
 			s.sleeperIndex = 0
 		}

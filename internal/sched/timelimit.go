@@ -102,9 +102,9 @@ func (ps *pass) shorterEnds(end, least core.Time) []core.Time {
 			cuts = append(cuts, whole)
 		}
 	}
-	for i := range ps.reserved {
-		if ps.reserved[i].Nodes != nil {
-			add(ps.reserved[i].Start)
+	for i := range ps.p.reserved.List {
+		if ps.p.reserved.List[i].Nodes != nil {
+			add(ps.p.reserved.List[i].Start)
 		}
 	}
 	for _, r := range ps.p.advances {

@@ -98,6 +98,7 @@ func (n *Nodes) Drop(name core.NodeName) bool {
 	n.countKind(node, -1)
 	node.Index = -1
 	n.Ledger.DropNode(name)
+	n.logChanged(node)
 	return true
 }
 
@@ -190,6 +191,10 @@ func (n *Nodes) NoteChanged(node *ledger.Node) {
 	if n.numberedAt == n.Ledger.Version {
 		n.updateFree(node)
 	}
+	n.logChanged(node)
+}
+
+func (n *Nodes) logChanged(node *ledger.Node) {
 	if !n.Tracking {
 		return
 	}

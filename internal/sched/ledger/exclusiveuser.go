@@ -23,8 +23,10 @@ func (b *Resources) FreeFor(owner core.UserName, a *Node, at *View) Resources {
 // isOnlyUsedBy reports whether all jobs on the node, while the new one would run, keep it to the same user.
 func (a *Node) isOnlyUsedBy(owner core.UserName, at *View) bool {
 	there := &a.Free
-	if at.At != 0 && a.Scanned == at.Scan {
-		there = &a.FreeThen
+	if at.At != 0 && at.Later != nil {
+		if f := at.Later.Find(a); f != nil {
+			there = &f.Free
+		}
 	}
 	if there.Allocs > there.UserExclusive || there.UserExclusive > 0 && a.user != owner {
 		return false

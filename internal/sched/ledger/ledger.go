@@ -48,13 +48,6 @@ type Node struct {
 	PartlyReserved bool          // they have a part of it only
 	AdvanceJobs    []AdvanceJob  // if so: the jobs that are there, while a pass runs
 
-	FreeThen    Resources // scratch of a search (startSearch, victimSearch): free at a later time
-	SharersThen []uint8   // Sharers, at that time
-	RoomThen    int32
-	Scanned     int64
-	Followed    int64 // the search that tracks what is free on it
-	Ignored     int64 // the search that cannot use it
-
 	Tracking
 
 	Preemptable []JobOnNode // that hold something here, where jobs may be preempted

@@ -84,13 +84,11 @@ func (a *Node) freeUntil(end core.Time, tmp *Resources) *Resources {
 // freeAt is freeUntil for a job that starts at l.At.
 func (a *Node) freeAt(l *View) *Resources {
 	t, end, tmp := l.At, l.End, l.Scratch
-	b := &a.FreeThen
-	if a.Scanned != l.Scan {
-		if l.OverdueAt != 0 {
-			a.ComputeFreeAt(t, l.OverdueAt, l.Scan)
-		} else { // nothing has come free on it
-			b = &a.Free
-		}
+	b := &a.Free // if nothing has come free on it
+	if f := l.Later.Find(a); f != nil {
+		b = &f.Free
+	} else if l.OverdueAt != 0 {
+		b = &l.Later.Compute(a, t, l.OverdueAt).Free
 	}
 	if len(a.Reserved) == 0 {
 		if len(a.AdvanceParts) > 0 {

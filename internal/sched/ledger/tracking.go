@@ -13,7 +13,6 @@ type Tracking struct {
 	FreedSeq   int64 // its last entry in cluster.Nodes.Freed
 	ChangedSeq int64 // its last entry in cluster.Nodes.Changed
 	Ends       []End
-	ListedBy   int64 // scratch: the search that lists it among changed nodes
 }
 
 // End is the end of a job's part of a node.
@@ -41,19 +40,5 @@ func (a *Node) RemoveEnd(h *Allocation) {
 			a.Ends = slices.Delete(a.Ends, i, i+1)
 			return
 		}
-	}
-}
-
-// ComputeFreeAt computes FreeThen: what is free on a node at t, ignoring reservations. Overdue jobs end at soon.
-func (a *Node) ComputeFreeAt(t, soon core.Time, sweep int64) {
-	a.Scanned = sweep
-	a.FreeThen.CopyFrom(&a.Free)
-	a.SharersThen = append(a.SharersThen[:0], a.Sharers...)
-	for i := range a.Ends {
-		s := &a.Ends[i]
-		if max(s.At, soon) > t {
-			break
-		}
-		s.Alloc.ReturnTo(a, int(s.Index), &a.FreeThen, a.SharersThen)
 	}
 }

@@ -15,7 +15,7 @@ type View struct {
 	WithDown   bool      // also nodes that are not up
 	End        core.Time // when the job would end: reservations before that count. 0: they do not
 	At         core.Time // if set, the time of a search; else now
-	Scan       int64     // the search
+	Later      *Later    // with At: what nodes have free then
 	JoinShared bool      // CPUs of jobs that share theirs count, for those who share too
 	// If set, what is free at At is computed on demand, and overdue jobs end at this time.
 	OverdueAt       core.Time
