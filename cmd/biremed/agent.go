@@ -20,6 +20,7 @@ import (
 	"bireme.dev/bireme/internal/agent/gpu"
 	"bireme.dev/bireme/internal/agent/hardware"
 	"bireme.dev/bireme/internal/agent/process"
+	"bireme.dev/bireme/internal/agent/rest"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
@@ -257,7 +258,7 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 	if err != nil {
 		return err
 	}
-	agent.GiveBack() // what only the start needed
+	rest.GiveBack() // what only the start needed
 	return a.Run(ctx)
 }
 

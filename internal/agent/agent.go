@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"bireme.dev/bireme/internal/agent/backoff"
+	"bireme.dev/bireme/internal/agent/environ"
 	"bireme.dev/bireme/internal/agent/hardware"
 	"bireme.dev/bireme/internal/agent/socket"
 	"bireme.dev/bireme/internal/core"
@@ -175,7 +176,7 @@ func (a *Agent) keepServer(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	back := backoff{least: 50 * time.Millisecond, most: 5 * time.Second}
+	back := backoff.Backoff{Least: 50 * time.Millisecond, Most: 5 * time.Second}
 	quiet := false
 	for {
 		if a.id.ended() { // the renewal has its own rhythm; without it nobody would listen to us
@@ -189,14 +190,14 @@ func (a *Agent) keepServer(ctx context.Context) error {
 			return nil
 		}
 		if welcomed {
-			back.reset()
+			back.Reset()
 			quiet = false
 			a.log.Info("disconnected", "err", err)
 		} else if !quiet {
 			a.log.Warn("no server", "err", err)
 			quiet = true // one line for an hour's absence
 		}
-		if !back.wait(ctx) {
+		if !back.Wait(ctx) {
 			return nil
 		}
 	}
@@ -214,7 +215,6 @@ func (a *Agent) settle(w *wire.Welcome) {
 	a.certs.settle(w.Certs)
 	a.socket.SetLimit(w.Settings.Connections)
 	a.containers.images.settle(w.Settings.ImageCache, w.Settings.Prefetch)
-	a.containers.retell(a.ledger)
 	select {
 	case a.settled <- struct{}{}:
 	default:
@@ -331,7 +331,7 @@ func (a *Agent) localize(l *wire.Launch) {
 			l.TmpBase = s.TmpDir
 		}
 	}
-	l.Env = dropEnv(l.Env, "BIREME_SERVER", "BIREME_CA", "BIREME_EXE")
+	l.Env = environ.Drop(l.Env, "BIREME_SERVER", "BIREME_CA", "BIREME_EXE")
 	if l.Container == nil { // the node's socket and tools are not inside
 		l.Env = append(l.Env, a.env...)
 	}
@@ -341,37 +341,6 @@ func programs(list []string) [][]string {
 	out := make([][]string, len(list))
 	for i, p := range list {
 		out[i] = []string{p}
-	}
-	return out
-}
-
-// dropEnv removes variables from NUL-separated KEY=VALUE: what the submitter's shell said about how to reach the
-// cluster does not hold on another machine. It reads the environment once and copies it at most once: an environment is
-// as large as a user makes it, and the node waits meanwhile.
-func dropEnv(env []byte, keys ...string) []byte {
-	var out []byte // nil: nothing is dropped so far
-	for from := 0; from < len(env); {
-		end := len(env)
-		if n := bytes.IndexByte(env[from:], 0); n >= 0 {
-			end = from + n + 1
-		}
-		one := env[from:end]
-		drop := slices.ContainsFunc(keys, func(k string) bool {
-			return len(one) > len(k) && one[len(k)] == '=' && string(one[:len(k)]) == k
-		})
-		switch {
-		case drop && out == nil:
-			out = append(make([]byte, 0, len(env)), env[:from]...)
-		case !drop && out != nil:
-			out = append(out, one...)
-		}
-		from = end
-	}
-	if out == nil {
-		out = env
-	}
-	if len(out) > 0 && out[len(out)-1] != 0 {
-		out = append(out[:len(out):len(out)], 0)
 	}
 	return out
 }

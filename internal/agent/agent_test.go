@@ -269,15 +269,7 @@ func TestLogsAreStreamedFromWhereTheStoreIs(t *testing.T) {
 	server.want(wire.TypeExited, &x)
 	server.send(wire.TypeAckExit, wire.AckExit{Keys: []wire.Key{key(1)}})
 	// The keeper may forget the step when its log is safe, not before.
-	server.send(wire.TypeStat, wire.Stat{Ref: 9, Job: 1, Attempt: 1})
-	for f := range keeper.frames {
-		if f.Type == wire.TypeAckExit {
-			t.Fatal("the keeper was told to forget a log that the store does not have")
-		}
-		if f.Type == wire.TypeStat {
-			break
-		}
-	}
+	notForgotten(server, keeper)
 	server.send(wire.TypeLogAck, wire.LogAck{Key: key(1), Offset: 13})
 	var ack wire.AckExit
 	keeper.want(wire.TypeAckExit, &ack)

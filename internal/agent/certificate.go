@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"bireme.dev/bireme/internal/agent/backoff"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -144,7 +145,7 @@ func (a *Agent) renewCertificates(ctx context.Context) error {
 	r := a.certs
 	leaf := r.id.leaf()
 	life := leaf.NotAfter.Sub(leaf.NotBefore)
-	back := backoff{least: 200 * time.Millisecond, most: min(10*time.Minute, max(time.Second, life/10))}
+	back := backoff.Backoff{Least: 200 * time.Millisecond, Most: min(10*time.Minute, max(time.Second, life/10))}
 	for {
 		wait := time.Until(r.id.due(r.wanted()))
 		if wait > 0 { // those that joined together do not come together
@@ -166,7 +167,7 @@ func (a *Agent) renewCertificates(ctx context.Context) error {
 			err = r.renew(ctx) // it tells the server what we trust now
 		}
 		if err == nil {
-			back.reset()
+			back.Reset()
 			a.log.Info("certificate renewed", "ends", r.id.leaf().NotAfter.UTC().Format(time.RFC3339))
 			if time.Until(r.id.due(r.wanted())) > 0 {
 				continue
@@ -176,7 +177,7 @@ func (a *Agent) renewCertificates(ctx context.Context) error {
 		if ctx.Err() == nil {
 			a.log.Warn("the certificate was not renewed", "ends", r.id.leaf().NotAfter.UTC().Format(time.RFC3339), "err", err)
 		}
-		if !back.wait(ctx) {
+		if !back.Wait(ctx) {
 			return nil
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"bireme.dev/bireme/internal/agent/backoff"
 	"bireme.dev/bireme/internal/agent/docker"
 	"bireme.dev/bireme/internal/agent/standin"
 	"bireme.dev/bireme/internal/core"
@@ -220,7 +221,7 @@ func (c *containers) nudge() {
 func (c *containers) run(ctx context.Context) error {
 	defer c.makers.close()
 	defer c.engine.Close()
-	back := backoff{least: 100 * time.Millisecond, most: 30 * time.Second}
+	back := backoff.Backoff{Least: 100 * time.Millisecond, Most: 30 * time.Second}
 	quiet := false
 	again := time.NewTicker(c.every)
 	defer again.Stop()
@@ -238,7 +239,7 @@ func (c *containers) run(ctx context.Context) error {
 				return nil
 			}
 			if err == nil {
-				back.reset()
+				back.Reset()
 				quiet = false
 				break
 			}
@@ -246,7 +247,7 @@ func (c *containers) run(ctx context.Context) error {
 				c.log.Warn("containers are not cleared away", "err", err)
 				quiet = true
 			}
-			if !back.wait(ctx) {
+			if !back.Wait(ctx) {
 				return nil
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"bireme.dev/bireme/internal/agent/backoff"
 	"bireme.dev/bireme/internal/agent/docker"
 )
 
@@ -78,7 +79,7 @@ func (i *images) nudge() {
 
 // run does what settle and used ask for until ctx ends. What fails is tried again after a while.
 func (i *images) run(ctx context.Context) error {
-	back := backoff{least: time.Second, most: 5 * time.Minute}
+	back := backoff.Backoff{Least: time.Second, Most: 5 * time.Minute}
 	for {
 		select {
 		case <-ctx.Done():
@@ -87,14 +88,14 @@ func (i *images) run(ctx context.Context) error {
 		}
 		err := errors.Join(i.fetch(ctx), i.trim(ctx), i.save())
 		if err == nil {
-			back.reset()
+			back.Reset()
 			continue
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
 		i.log.Warn("images", "err", err)
-		if !back.wait(ctx) {
+		if !back.Wait(ctx) {
 			return nil
 		}
 		i.nudge()

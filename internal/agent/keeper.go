@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/agent/backoff"
 	"bireme.dev/bireme/internal/agent/process"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
@@ -35,7 +36,7 @@ type KeeperSpec struct {
 // keepKeeper holds the connection to the node's keeper, and starts one when there is none. A keeper outlives the agent:
 // it is found again by its socket.
 func (a *Agent) keepKeeper(ctx context.Context) error {
-	back := backoff{least: 20 * time.Millisecond, most: 5 * time.Second}
+	back := backoff.Backoff{Least: 20 * time.Millisecond, Most: 5 * time.Second}
 	for {
 		c, err := a.opt.Keeper.connect(ctx)
 		if ctx.Err() != nil {
@@ -45,14 +46,14 @@ func (a *Agent) keepKeeper(ctx context.Context) error {
 			a.log.Error("no keeper", "err", err)
 			a.problem(true, "no step keeper: "+err.Error())
 		} else {
-			back.reset()
+			back.Reset()
 			err = a.listenToKeeper(ctx, c)
 			if ctx.Err() != nil {
 				return nil
 			}
 			a.log.Warn("the keeper's connection broke", "err", err)
 		}
-		if !back.wait(ctx) {
+		if !back.Wait(ctx) {
 			return nil
 		}
 	}
@@ -65,7 +66,7 @@ const keeperTries = 3
 // one that is dying, is waited for.
 func (k KeeperSpec) connect(ctx context.Context) (net.Conn, error) {
 	deadline := time.Now().Add(keeperStart)
-	back := backoff{least: time.Millisecond, most: 50 * time.Millisecond}
+	back := backoff.Backoff{Least: time.Millisecond, Most: 50 * time.Millisecond}
 	var gone <-chan struct{} // of the keeper we started
 	for tries := 0; ; {
 		c, err := net.Dial("unix", k.Socket)
@@ -92,7 +93,7 @@ func (k KeeperSpec) connect(ctx context.Context) (net.Conn, error) {
 				tries++
 			}
 		}
-		if time.Now().After(deadline) || !back.wait(ctx) {
+		if time.Now().After(deadline) || !back.Wait(ctx) {
 			return nil, &core.Error{Code: core.Unavailable, Message: "the keeper does not listen", Err: err}
 		}
 	}

@@ -46,8 +46,9 @@ type end struct {
 	exited wire.Exited
 	header json.RawMessage
 	stream bool
-	logged bool // its output is where it should be, so that the keeper may forget it
-	acked  bool // the server has the end
+	logged bool     // its output is where it should be, so that the keeper may forget it
+	acked  bool     // the server has the end
+	inline *session // the session that sent its output along with it; an acknowledgement there counts for both
 }
 
 // ledger is what the node holds, as far as the agent knows. It sits between the two streams: each of them may be away,
@@ -60,7 +61,7 @@ type ledger struct {
 	order sync.Mutex
 
 	mu      sync.Mutex
-	up      *session   // nil while no server is connected
+	up      *session   // nil while no server has welcomed the agent
 	down    *wire.Conn // nil while no keeper is connected
 	keeper  wire.KeeperHello
 	running map[name]*running
@@ -82,11 +83,10 @@ func newLedger(log *slog.Logger) *ledger {
 	}
 }
 
-// attach makes s the stream to the server and returns what belongs into its hello. From here on news go to s.
-func (l *ledger) attach(s *session) (run []wire.Key, ended []wire.Exited) {
+// held returns what belongs into a hello.
+func (l *ledger) held() (run []wire.Key, ended []wire.Exited) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.up = s
 	run, ended = make([]wire.Key, 0, len(l.running)), make([]wire.Exited, 0, len(l.ended))
 	for _, r := range l.running {
 		run = append(run, r.key)
@@ -95,6 +95,25 @@ func (l *ledger) attach(s *session) (run []wire.Key, ended []wire.Exited) {
 		ended = append(ended, e.exited)
 	}
 	return run, ended
+}
+
+// attach makes s, which the server has welcomed, the stream to it: from here on news go to s. It returns the ends that
+// came after its hello. Nothing is sent before the welcome: a server takes nothing before the hello, and what is sent
+// on a connection that it then closes is lost.
+func (l *ledger) attach(s *session, hello []wire.Exited) (news []*end) {
+	told := make(map[name]bool, len(hello))
+	for i := range hello {
+		told[nameOf(hello[i].Key)] = true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.up = s
+	for n, e := range l.ended {
+		if !told[n] {
+			news = append(news, e)
+		}
+	}
+	return news
 }
 
 func (l *ledger) detach(s *session) {
@@ -283,6 +302,9 @@ func (l *ledger) exited(x wire.Exited, f wire.Frame) {
 	var e *end
 	if l.ended[nameOf(x.Key)] == nil { // else it was in the keeper's hello, and this comes after the rest of its output
 		e = l.endLocked(x, f.Header)
+		if len(f.Payload) > 0 && !e.stream {
+			e.inline = l.up
+		}
 	}
 	up := l.up
 	st := l.streams[nameOf(x.Key)]
@@ -295,10 +317,11 @@ func (l *ledger) exited(x wire.Exited, f wire.Frame) {
 	}
 }
 
-// acked takes the server's word that ends are durable; the keeper forgets those whose output is safe, too.
-func (l *ledger) acked(keys []wire.Key) {
+// acked takes the server's word, on session s, that ends are durable; the keeper forgets those whose output is safe,
+// too.
+func (l *ledger) acked(s *session, keys []wire.Key) {
 	l.mu.Lock()
-	var forget []wire.Key
+	var forget, flowing []wire.Key
 	var streams []*stepStream
 	for _, k := range keys {
 		n := nameOf(k)
@@ -308,6 +331,13 @@ func (l *ledger) acked(keys []wire.Key) {
 			continue
 		}
 		e.acked = true
+		switch {
+		case e.inline != s: // its output is acknowledged apart
+		case l.streams[n] == nil:
+			e.logged = true
+		default:
+			flowing = append(flowing, e.exited.Key)
+		}
 		if e.logged {
 			forget = append(forget, e.exited.Key)
 			streams = append(streams, l.dropLocked(n))
@@ -315,6 +345,9 @@ func (l *ledger) acked(keys []wire.Key) {
 	}
 	l.mu.Unlock()
 	l.forget(forget, streams...)
+	for _, k := range flowing {
+		l.logged(k)
+	}
 }
 
 // logged notes that a launch's output is where it should be. What goes to srun is when srun has it.
@@ -418,14 +451,13 @@ func (l *ledger) call(done <-chan struct{}, t wire.Type, ask func(ref uint64) an
 	ref := localRef | l.refs
 	l.calls[ref] = ch
 	l.mu.Unlock()
-	err := down.Send(t, ask(ref))
-	if err == nil {
+	err := errNoKeeper // also when the stream is found broken: another keeper will be there
+	if down.Send(t, ask(ref)) == nil {
 		select {
 		case f, ok := <-ch:
 			if ok {
 				return f, nil
 			}
-			err = errNoKeeper
 		case <-done:
 			err = errors.New("the session ended")
 		}

@@ -20,28 +20,43 @@ const (
 // diskLimit is what the keeper says when it drops output for want of disk.
 const diskLimit = "limits.min_free_disk"
 
-// follower sends one streamed log into the log store: from where the store has it, without gap or repeat.
+// follower sends one log into the log store: from where the store has it, without gap or repeat.
 type follower struct {
-	key   wire.Key
-	acked int64
-	more  chan struct{} // something was acknowledged
+	key  wire.Key
+	more chan struct{} // something was acknowledged
 
-	mu sync.Mutex
+	mu      sync.Mutex
+	acked   int64
+	answers int // pieces that the server has dealt with
 }
 
 // follow begins to send a log from an offset, unless that is under way.
 func (s *session) follow(k wire.Key, from int64) {
+	if w := s.sender(k, from); w != nil {
+		s.a.ledger.markStream(k)
+		s.begin(func() { s.run(w) })
+	}
+}
+
+// sender makes the follower of a log; nil: it has one.
+func (s *session) sender(k wire.Key, from int64) *follower {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := nameOf(k)
 	if s.logs[n] != nil {
-		s.mu.Unlock()
-		return
+		return nil
 	}
 	w := &follower{key: k, acked: from, more: make(chan struct{}, 1)}
 	s.logs[n] = w
+	return w
+}
+
+// sent notes that a log is in the store.
+func (s *session) sent(w *follower) {
+	s.a.ledger.logged(w.key)
+	s.mu.Lock()
+	delete(s.logs, nameOf(w.key))
 	s.mu.Unlock()
-	s.a.ledger.markStream(k)
-	s.begin(func() { s.run(w) })
 }
 
 // window is how much of one log may be under way: what matters more than output waits behind all of it.
@@ -61,6 +76,7 @@ func (s *session) logAck(ack wire.LogAck) {
 	}
 	w.mu.Lock()
 	w.acked = max(w.acked, ack.Offset)
+	w.answers++
 	w.mu.Unlock()
 	poke(w.more)
 }
@@ -69,6 +85,12 @@ func (w *follower) have() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.acked
+}
+
+func (w *follower) answered() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.answers
 }
 
 // run reads from the keeper and sends to the server until the log is complete or the session ends.
@@ -120,33 +142,55 @@ func (s *session) run(w *follower) {
 			return
 		}
 	}
-	s.a.ledger.logged(w.key)
-	s.mu.Lock()
-	delete(s.logs, nameOf(w.key))
-	s.mu.Unlock()
+	s.sent(w)
 }
 
-// output sends the kept end of an ended step's output, unless it is streamed.
-func (s *session) output(x wire.Exited) {
-	if s.a.ledger.isStream(x.Key) {
-		return // its follower does it
+// output sends the kept end of an ended step's output, unless a follower does. It calls then when all is on its way, or
+// cannot be had at once. The end stays with the keeper until the server has answered for every piece.
+func (s *session) output(x *wire.Exited, then func()) {
+	tell := sync.OnceFunc(then)
+	defer tell()
+	if !s.a.ledger.lacksOutput(x.Key) {
+		return
 	}
+	w := s.sender(x.Key, x.LogFrom)
+	if w == nil {
+		return
+	}
+	pieces := 0
 	for at := x.LogFrom; at < x.LogSize; {
+		for at-w.have() > s.window() && w.answered() < pieces {
+			if !s.wait(w.more) {
+				return
+			}
+		}
 		l, data, err := s.readLog(x.Key, at, 0, 0)
+		if errors.Is(err, errNoKeeper) {
+			tell()
+			if !s.pause(200 * time.Millisecond) { // another keeper is on its way
+				return
+			}
+			continue
+		}
 		if err != nil {
-			return // the next session tries again: the end stays with the keeper
+			return // the next session tries again
 		}
 		if l.Error != "" || len(data) == 0 {
 			s.a.log.Debug("output not kept", "job", x.Key.Job, "step", x.Key.Step, "err", l.Error)
 			break // the user removed the file
 		}
-		at += int64(len(data))
-		s.send(wire.TypeLogChunk, wire.LogChunk{
-			Key: x.Key, Offset: at - int64(len(data)), Tail: true,
-			End: at >= x.LogSize,
-		}, data)
+		from := max(at, l.Offset) // the keeper has given up what the store has
+		at = from + int64(len(data))
+		s.send(wire.TypeLogChunk, wire.LogChunk{Key: x.Key, Offset: from, Tail: true, End: at >= x.LogSize}, data)
+		pieces++
 	}
-	s.a.ledger.logged(x.Key)
+	tell()
+	for w.answered() < pieces {
+		if !s.wait(w.more) {
+			return
+		}
+	}
+	s.sent(w)
 }
 
 // readLog asks the keeper for a piece of output; what is below free nobody needs any more.
@@ -193,11 +237,12 @@ func (l *ledger) markStream(k wire.Key) {
 	}
 }
 
-func (l *ledger) isStream(k wire.Key) bool {
+// lacksOutput is true for an end whose kept output is still to be sent, and not by the follower of a stream.
+func (l *ledger) lacksOutput(k wire.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.ended[nameOf(k)]
-	return e != nil && e.stream
+	return e != nil && !e.stream && !e.logged
 }
 
 // streamed lists the launches known to be streamed.

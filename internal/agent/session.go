@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/agent/hardware"
+	"bireme.dev/bireme/internal/agent/rest"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -47,7 +48,7 @@ func (a *Agent) connect(ctx context.Context) (welcomed bool, err error) {
 	})
 	defer stop()
 	defer s.close()
-	run, ended := a.ledger.attach(s)
+	run, ended := a.ledger.held()
 	s.beats = append(s.beats, hardware.BootTime())
 	if err := s.conn.Send(wire.TypeNodeHello, a.hello(run, ended)); err != nil {
 		return false, err
@@ -62,6 +63,10 @@ func (a *Agent) connect(ctx context.Context) (welcomed bool, err error) {
 	if err := s.welcome(f, ended); err != nil {
 		return false, err
 	}
+	for _, e := range a.ledger.attach(s, ended) {
+		s.ended(e, nil)
+	}
+	a.containers.retell(a.ledger)
 	s.begin(func() { s.beat() })
 	a.flushProblems(s)
 	for {
@@ -156,7 +161,7 @@ func (s *session) welcome(f wire.Frame, ended []wire.Exited) error {
 		s.follow(k, from[nameOf(k)])
 	}
 	for _, x := range ended {
-		s.begin(func() { s.output(x) })
+		s.begin(func() { s.output(&x, func() {}) })
 	}
 	return nil
 }
@@ -197,7 +202,7 @@ func (s *session) take(f wire.Frame) error {
 		if err := f.Decode(&ack); err != nil {
 			return err
 		}
-		a.ledger.acked(ack.Keys)
+		a.ledger.acked(s, ack.Keys)
 	case wire.TypeLogAck:
 		var ack wire.LogAck
 		if err := f.Decode(&ack); err != nil {
@@ -220,6 +225,7 @@ func (s *session) take(f wire.Frame) error {
 			return err
 		}
 		a.settle(&w)
+		a.containers.retell(a.ledger)
 	case wire.TypeCheck:
 		a.checkHealth(true)
 	case wire.TypeReboot:
@@ -253,19 +259,17 @@ func (s *session) ended(e *end, payload []byte) {
 	case e.stream:
 		s.send(wire.TypeExited, e.header)
 	case len(payload) > 0:
-		s.send(wire.TypeExited, e.header, payload)
-		s.a.ledger.logged(x.Key)
+		s.send(wire.TypeExited, e.header, payload) // its acknowledgement is one of the output, too
 	case x.LogSize <= x.LogFrom:
 		s.send(wire.TypeExited, e.header)
 		s.a.ledger.logged(x.Key)
 	case x.LogSize-x.LogFrom <= shortTail:
 		s.begin(func() {
-			s.output(*x)
-			s.send(wire.TypeExited, e.header)
+			s.output(x, func() { s.send(wire.TypeExited, e.header) })
 		})
 	default:
 		s.send(wire.TypeExited, e.header)
-		s.begin(func() { s.output(*x) })
+		s.begin(func() { s.output(x, func() {}) })
 	}
 	switch {
 	case x.Cause == wire.CauseUnkillable:
@@ -311,7 +315,7 @@ func (a *Agent) rest() {
 	}
 	a.ledger.mu.Unlock()
 	if idle {
-		GiveBack()
+		rest.GiveBack()
 	}
 }
 

@@ -36,9 +36,9 @@ type conn struct {
 
 	reports chan report // to settle, in the order they were sent to the engine
 	// The reader's own:
-	beats int64                          // heartbeats received
-	skew  time.Duration                  // of the node's clock, as it last told
-	late  map[logstore.Key]core.UserName // ended here, with output still to come
+	beats int64                    // heartbeats received
+	skew  time.Duration            // of the node's clock, as it last told
+	late  map[logstore.Key]lateLog // ended here, with output still to come
 
 	mu      sync.Mutex
 	orders  []order
@@ -62,7 +62,7 @@ func (h *Hub) Serve(ctx context.Context, c net.Conn, who ca.Node) error {
 	k := &conn{
 		h: h, who: who, c: c, r: wire.NewSmallReader(c), reports: make(chan report, maxReports),
 		wake: make(chan struct{}, 1),
-		late: map[logstore.Key]core.UserName{},
+		late: map[logstore.Key]lateLog{},
 	}
 	k.ctx, k.stop = context.WithCancelCause(ctx)
 	// Closing the connection is what ends reader and writer, whoever wants it.
@@ -194,8 +194,13 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 	}
 	// The ends go with it: were they told before, a job could start where one ended, and be lost again if the node says
 	// next that it was restarted.
+	var logs []wire.LogAck
 	for i := range hello.Ended {
-		in.Ended = append(in.Ended, *k.endOf(&hello.Ended[i]))
+		x := &hello.Ended[i]
+		if have, stream := k.logEnd(x); stream {
+			logs = append(logs, wire.LogAck{Key: x.Key, Offset: have}) // an agent that was started since sends on from there
+		}
+		in.Ended = append(in.Ended, *k.endOf(x))
 	}
 	reply, err := engine.Urgent(k.ctx, k.h.engine, in)
 	if err != nil {
@@ -207,6 +212,7 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 		k.epilog(x)
 	}
 	w := k.h.welcome()
+	w.Logs = logs
 	for _, r := range reply.Kill {
 		w.Kill = append(w.Kill, wire.Key{Job: int64(r.Job), Attempt: r.Attempt, Step: r.Step, Node: string(k.who.Name)})
 	}

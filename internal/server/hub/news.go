@@ -29,7 +29,10 @@ func (k *conn) take(f wire.Frame) error {
 			return err
 		}
 		if len(f.Payload) > 0 {
-			k.store(wire.LogChunk{Key: x.Key, Offset: x.LogFrom, Tail: true, End: true}, f.Payload)
+			c := wire.LogChunk{Key: x.Key, Offset: x.LogFrom, Tail: true, End: true}
+			if _, err := k.store(c, f.Payload); err != nil {
+				return err
+			}
 		}
 		k.exited(x)
 	case wire.TypeJobDone:
@@ -43,7 +46,10 @@ func (k *conn) take(f wire.Frame) error {
 		if err := f.Decode(&c); err != nil {
 			return err
 		}
-		have := k.store(c, f.Payload)
+		have, err := k.store(c, f.Payload)
+		if err != nil {
+			return err
+		}
 		k.queue(order{typ: wire.TypeLogAck, header: wire.LogAck{Key: c.Key, Offset: have}})
 	case wire.TypeSample:
 		var s wire.Sample
@@ -108,68 +114,93 @@ func (k *conn) heard(b wire.Heartbeat) {
 	}
 }
 
-// store puts a piece of output into the log store and gives how far that has it.
-func (k *conn) store(c wire.LogChunk, data []byte) int64 {
+// store puts a piece of output into the log store and gives how far that has it. An error means that the job cannot be
+// looked up now: the agent keeps the output and sends it again on its next connection.
+func (k *conn) store(c wire.LogChunk, data []byte) (int64, error) {
 	key := logstore.Key{Job: core.JobID(c.Key.Job), Attempt: c.Key.Attempt}
 	if c.Key.Step != wire.BatchStep {
-		return c.Offset + int64(len(data)) // only batch output is kept
+		return c.Offset + int64(len(data)), nil // only batch output is kept
 	}
-	owner, ok := k.owner(key)
+	of, ok, err := k.logOf(key)
+	if err != nil {
+		return 0, fmt.Errorf("look up job %d, whose output this is: %w", c.Key.Job, err)
+	}
 	if !ok {
 		k.h.log.Warn("output of a job that is not the node's", "job", c.Key.Job, "node", k.who.Name)
-		return c.Offset + int64(len(data))
+		return c.Offset + int64(len(data)), nil
 	}
 	k.h.dropping(key, c.Dropping)
-	have, err := k.h.logs.Append(key, owner, c.Offset, data, c.Tail)
+	have, err := k.h.logs.Append(key, of.owner, c.Offset, data, c.Tail)
 	if err != nil {
 		k.h.log.Warn("output not kept", "job", c.Key.Job, "node", k.who.Name, "err", err)
-		return c.Offset + int64(len(data)) // output is not worth stopping a job for
+		return c.Offset + int64(len(data)), nil // output is not worth stopping a job for
 	}
 	if c.End && have >= c.Offset+int64(len(data)) {
 		k.h.logs.End(key)
 		delete(k.late, key)
 	}
-	return have
+	return have, nil
 }
 
-// owner tells whose job a log is of, if an attempt of it is, or was, the node's: nobody writes into the output of
+// lateLog is what is needed of a job to take its output.
+type lateLog struct {
+	owner  core.UserName
+	stream bool // the log is all of its output, not the kept end of a file
+}
+
+// logOf finds the job that a log is of, if an attempt of it is, or was, the node's: nobody writes into the output of
 // others' jobs.
-func (k *conn) owner(key logstore.Key) (core.UserName, bool) {
-	if user, ok := k.late[key]; ok {
-		return user, true
+func (k *conn) logOf(key logstore.Key) (l lateLog, ok bool, err error) {
+	if l, ok = k.late[key]; ok {
+		return l, true, nil
 	}
 	k.h.mu.Lock()
 	t := k.h.jobs[key.Job]
 	k.h.mu.Unlock()
 	var j *core.Job
-	if t != nil && t.job.Attempt == key.Attempt {
+	if t != nil {
 		j = t.job
+	} else if live, ok := k.h.engine.Snapshot().Job(key.Job); ok {
+		j = live // it waits again
 	} else if k.h.cfg.Ended != nil {
-		var err error
 		if j, err = k.h.cfg.Ended(k.ctx, key.Job); err != nil {
-			k.h.log.Warn("whose output is it?", "job", key.Job, "node", k.who.Name, "err", err)
+			return l, false, err
 		}
 	}
-	if j == nil || j.Attempt != key.Attempt || allocOn(j, k.who.Name) == nil {
-		return "", false
+	if j == nil || !ranOn(j, key.Attempt, k.who.Name) {
+		return l, false, nil
 	}
-	return j.Spec.User, true
+	return lateLog{owner: j.Spec.User, stream: j.Spec.IO.Stream}, true, nil
+}
+
+// ranOn is true for a node that an attempt of a job has, or had.
+func ranOn(j *core.Job, attempt int32, node core.NodeName) bool {
+	if j.Attempt == attempt {
+		return allocOn(j, node) != nil
+	}
+	if j.Earlier != nil {
+		for i := range j.Earlier.Attempts {
+			if a := &j.Earlier.Attempts[i]; a.Attempt == attempt {
+				old := j.As(a)
+				return allocOn(&old, node) != nil
+			}
+		}
+	}
+	return false
 }
 
 // maxLate bounds the ended jobs whose output a connection waits for; of others the store is asked.
 const maxLate = 1 << 12
 
 func (k *conn) exited(x *wire.Exited) {
+	k.logEnd(x)
 	in, key := k.endOf(x), x.Key
 	k.report(in, func() { k.ack(key) })
 	k.epilog(x)
 }
 
-// endOf is a step's end in the engine's words; who follows the job's output is told.
+// endOf is a step's end in the engine's words.
 func (k *conn) endOf(x *wire.Exited) *state.Exited {
-	if x.Key.Step == wire.BatchStep {
-		k.logEnd(x)
-	}
 	in := &state.Exited{
 		Node: k.who.Name, Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt, Step: x.Key.Step,
 		Exit:  core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)},
@@ -196,22 +227,30 @@ func (k *conn) epilog(x *wire.Exited) {
 	}
 }
 
-// logEnd tells followers of a job's output that nothing follows, when the store has it to its end.
-func (k *conn) logEnd(x *wire.Exited) {
+// logEnd tells followers of a job's output that nothing follows, when the store has it to its end. It returns how far
+// the store has the log of a job whose output is streamed.
+func (k *conn) logEnd(x *wire.Exited) (have int64, stream bool) {
+	if x.Key.Step != wire.BatchStep {
+		return 0, false
+	}
 	key := logstore.Key{Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt}
-	owner, ok := k.owner(key)
+	of, ok, err := k.logOf(key)
+	if err != nil {
+		k.h.log.Warn("whose output is it?", "job", key.Job, "node", k.who.Name, "err", err)
+	}
 	if !ok {
-		return
+		return 0, false
 	}
 	if x.LogSize > x.LogFrom {
-		if have, err := k.h.logs.Have(key); err != nil || have < x.LogSize {
+		if have, err = k.h.logs.Have(key); err != nil || have < x.LogSize {
 			if len(k.late) < maxLate {
-				k.late[key] = owner // the job may have left memory when the rest comes
+				k.late[key] = of // the job may have left memory when the rest comes
 			}
-			return
+			return have, of.stream && err == nil
 		}
 	}
 	k.h.logs.End(key)
+	return have, of.stream
 }
 
 // causeOf translates the keeper's word into the engine's.

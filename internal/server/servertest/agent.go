@@ -499,6 +499,13 @@ func (a *Agent) Forget(k wire.Key) {
 	a.running = slices.DeleteFunc(a.running, func(r wire.Key) bool { return same(r, k) })
 }
 
+// Holds has the agent tell an end again at its next connection.
+func (a *Agent) Holds(x wire.Exited) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = append(a.ended, x)
+}
+
 // Killed tells whether the server asked for the end of a job.
 func (a *Agent) Killed(k wire.Key) bool {
 	a.mu.Lock()

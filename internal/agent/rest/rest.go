@@ -1,4 +1,5 @@
-package agent
+// Package rest gives back to the machine what a waiting daemon has no use for.
+package rest
 
 import (
 	"bufio"

@@ -1,11 +1,11 @@
-package agent
+package environ
 
 import (
 	"bytes"
 	"testing"
 )
 
-func TestDropEnv(t *testing.T) {
+func TestDrop(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":                                      "",
@@ -17,19 +17,19 @@ func TestDropEnv(t *testing.T) {
 		"BIREME_SERVER=\x00BIREME_SERVER=y\x00": "",
 		"MY_BIREME_SERVER=x\x00BIREME_CA=f\x00": "MY_BIREME_SERVER=x\x00",
 	} {
-		if got := string(dropEnv([]byte(in), "BIREME_SERVER", "BIREME_CA")); got != want {
-			t.Errorf("dropEnv(%q) is %q, want %q", in, got, want)
+		if got := string(Drop([]byte(in), "BIREME_SERVER", "BIREME_CA")); got != want {
+			t.Errorf("Drop(%q) is %q, want %q", in, got, want)
 		}
 	}
 }
 
-// TestDropEnvOfMany: what a job says a hundred thousand times is dropped in one pass; one copy for each took minutes,
+// TestDropOfMany: what a job says a hundred thousand times is dropped in one pass; one copy for each took minutes,
 // in which the node was silent.
-func TestDropEnvOfMany(t *testing.T) {
+func TestDropOfMany(t *testing.T) {
 	t.Parallel()
 	env := bytes.Repeat([]byte("BIREME_CA=0123456789\x00A=1\x00"), 400_000)
 	want := bytes.Repeat([]byte("A=1\x00"), 400_000)
-	if got := dropEnv(env, "BIREME_SERVER", "BIREME_CA", "BIREME_EXE"); !bytes.Equal(got, want) {
+	if got := Drop(env, "BIREME_SERVER", "BIREME_CA", "BIREME_EXE"); !bytes.Equal(got, want) {
 		t.Errorf("%d bytes are left, want %d", len(got), len(want))
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package rest
 
 import (
 	"bufio"
