@@ -35,6 +35,8 @@ type Configuration struct {
 
 	// Additions are Bireme's own keys. In the normal form they are tags of the run.
 	Additions Additions
+
+	root *node // as it was read, for the place of later faults
 }
 
 // value is the field of the configuration's kind.

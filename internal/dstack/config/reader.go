@@ -1,0 +1,272 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bireme.dev/bireme/internal/core/nearest"
+)
+
+// reader collects faults while a tree is read. Its methods give the zero value for what is wrong.
+type reader struct {
+	faults  []Fault
+	unknown []Fault // unknown keys are told last
+	lenient bool    // unknown keys that say nothing (null, false, empty) are dropped
+	request bool    // what a client has completed: its arguments and paths
+}
+
+// fail notes a fault at n.
+func (r *reader) fail(n *node, p *path, kind, format string, args ...any) *Fault {
+	f := Fault{Message: fmt.Sprintf(format, args...), Type: kind, in: n}
+	if p != nil {
+		f.loc, f.Path = p.loc(), p.String()
+	}
+	if n != nil {
+		f.Line, f.Column = n.line, n.col
+	}
+	r.faults = append(r.faults, f)
+	return &r.faults[len(r.faults)-1]
+}
+
+// err gives the faults in order: wrong values by their place, then unknown keys by theirs.
+func (r *reader) err() error {
+	if len(r.faults)+len(r.unknown) == 0 {
+		return nil
+	}
+	for _, list := range [][]Fault{r.faults, r.unknown} {
+		slices.SortStableFunc(list, func(a, b Fault) int {
+			if a.Line != b.Line {
+				return a.Line - b.Line
+			}
+			return a.Column - b.Column
+		})
+	}
+	return Faults(append(r.faults, r.unknown...))
+}
+
+// fields reads the keys of a mapping. Which keys it knows is what it was asked for.
+type fields struct {
+	r     *reader
+	n     *node
+	p     *path
+	known []string
+}
+
+// mapping begins a mapping; nil with a fault where n is none.
+func (r *reader) mapping(n *node, p *path, want string) *fields {
+	if n.form != isMapping {
+		r.fail(n, p, typeMapping, "must be %s, not %s", want, n.describe())
+		return nil
+	}
+	return &fields{r: r, n: n, p: p}
+}
+
+// get gives the value of a key with its path; nil where the key is not there.
+func (f *fields) get(key string) (*node, *path) {
+	f.known = append(f.known, key)
+	v := f.n.get(key)
+	if v == nil {
+		return nil, nil
+	}
+	return v, f.p.key(key)
+}
+
+// has reports whether a key is there.
+func (f *fields) has(key string) bool { return f.n.get(key) != nil }
+
+// given reports whether a key is there with something.
+func (f *fields) given(key string) bool {
+	v := f.n.get(key)
+	return v != nil && v.form != isNull
+}
+
+// need is get for a key that must be there.
+func (f *fields) need(key string) (*node, *path) {
+	v, p := f.get(key)
+	if v == nil {
+		f.r.fail(f.n, f.p.key(key), typeMissing, "is missing")
+	}
+	return v, p
+}
+
+// failAt notes a fault of a key's value, or of the mapping where the key is not there.
+func (f *fields) failAt(key, format string, args ...any) {
+	n := f.n
+	if v := f.n.get(key); v != nil {
+		n = v
+	}
+	f.r.fail(n, f.p.key(key), typeValue, format, args...)
+}
+
+// done notes every key that nobody asked for.
+func (f *fields) done() {
+	for _, e := range f.n.keys {
+		name := e.key.plain()
+		if e.key.form == isText && slices.Contains(f.known, name) || f.r.lenient && e.value.saysNothing() {
+			continue
+		}
+		msg := "unknown key"
+		if f.p.up == nil && isResource(name) {
+			msg += "; it belongs below resources"
+		} else {
+			slices.Sort(f.known)
+			msg += nearest.Hint(name, f.known)
+		}
+		p := f.p.key(name)
+		f.r.unknown = append(f.r.unknown, Fault{
+			Path: p.String(), loc: p.loc(), Line: e.key.line, Column: e.key.col, Message: msg, Type: typeExtra, in: e.value,
+		})
+	}
+}
+
+func isResource(key string) bool {
+	return slices.Contains([]string{"cpu", "memory", "gpu", "disk", "shm_size"}, key)
+}
+
+// saysNothing reports whether a value is null, false or empty.
+func (n *node) saysNothing() bool {
+	switch n.form {
+	case isNull:
+		return true
+	case isBool:
+		return !n.truth
+	case isText:
+		return n.text == ""
+	case isList:
+		return len(n.items) == 0
+	case isMapping:
+		return len(n.keys) == 0
+	}
+	return false
+}
+
+// text reads a text; numbers become one.
+func (r *reader) text(n *node, p *path) (string, bool) {
+	switch n.form {
+	case isText, isInt, isFloat:
+		return n.plain(), true
+	}
+	r.fail(n, p, typeText, "must be a text, not %s", n.describe())
+	return "", false
+}
+
+// optText reads a text that may be null.
+func (f *fields) optText(key string) *string {
+	n, p := f.get(key)
+	if n == nil || n.form == isNull {
+		return nil
+	}
+	if s, ok := f.r.text(n, p); ok {
+		return &s
+	}
+	return nil
+}
+
+// needText reads a text that must be there.
+func (f *fields) needText(key string) string {
+	n, p := f.need(key)
+	if n == nil {
+		return ""
+	}
+	s, _ := f.r.text(n, p)
+	return s
+}
+
+// word reads one of some words, which may be null.
+func (f *fields) word(key string, words ...string) *string {
+	n, p := f.get(key)
+	if n == nil || n.form == isNull {
+		return nil
+	}
+	return f.r.oneOf(n, p, words)
+}
+
+func (r *reader) oneOf(n *node, p *path, words []string) *string {
+	if n.form == isText && slices.Contains(words, n.text) {
+		return &n.text
+	}
+	hint := ""
+	if n.form == isText {
+		hint = nearest.Hint(n.text, words)
+	}
+	list := strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+	if len(words) == 1 {
+		list = words[0]
+	}
+	x := r.fail(n, p, typeEnum, "must be %s, not %s%s", list, n.describe(), hint)
+	x.ctx = map[string]any{"expected": list}
+	return nil
+}
+
+// list reads each item of a list; what is none is a fault.
+func (r *reader) list(n *node, p *path, each func(*node, *path)) bool {
+	if n.form != isList {
+		r.fail(n, p, typeList, "must be a list, not %s", n.describe())
+		return false
+	}
+	for i, item := range n.items {
+		each(item, p.at(i))
+	}
+	return true
+}
+
+// texts reads a list of texts that must not be null; absent is empty.
+func (f *fields) texts(key string) []string {
+	n, p := f.get(key)
+	out := []string{}
+	if n == nil {
+		return out
+	}
+	f.r.list(n, p, func(n *node, p *path) {
+		if s, ok := f.r.text(n, p); ok {
+			out = append(out, s)
+		}
+	})
+	return out
+}
+
+// optTexts reads a list of texts that may be null.
+func (f *fields) optTexts(key string) []string {
+	if n := f.n.get(key); n == nil || n.form == isNull {
+		f.get(key)
+		return nil
+	}
+	return f.texts(key)
+}
+
+// items reads a list that must not be null; absent is empty.
+func items[T any](f *fields, key string, one func(*node, *path) (T, bool)) []T {
+	n, p := f.get(key)
+	out := []T{}
+	if n == nil {
+		return out
+	}
+	f.r.list(n, p, func(n *node, p *path) {
+		if v, ok := one(n, p); ok {
+			out = append(out, v)
+		}
+	})
+	return out
+}
+
+// optItems reads a list that may be null.
+func optItems[T any](f *fields, key string, one func(*node, *path) (T, bool)) []T {
+	if n := f.n.get(key); n == nil || n.form == isNull {
+		f.get(key)
+		return nil
+	}
+	return items(f, key, one)
+}
+
+// opt reads a value that may be null.
+func opt[T any](f *fields, key string, one func(*node, *path) (T, bool)) *T {
+	n, p := f.get(key)
+	if n == nil || n.form == isNull {
+		return nil
+	}
+	if v, ok := one(n, p); ok {
+		return &v
+	}
+	return nil
+}

@@ -1,0 +1,289 @@
+package config
+
+import (
+	"math"
+	"strings"
+
+	"bireme.dev/bireme/internal/core/cron"
+	"bireme.dev/bireme/internal/core/grammar"
+)
+
+var backends = []string{
+	"amddevcloud", "aws", "azure", "cloudrift", "crusoe", "cudo", "datacrunch", "daytona", "digitalocean", "dstack",
+	"gcp", "hotaisle", "jarvislabs", "kubernetes", "lambda", "lium", "remote", "nebius", "oci", "runpod", "seeweb",
+	"tensordock", "vastai", "verda", "vultr", "slurm",
+}
+
+var (
+	spotPolicies = []string{"spot", "on-demand", "auto"}
+	retryEvents  = []string{RetryNoCapacity, RetryInterruption, RetryError}
+)
+
+// policy reads the properties of a profile.
+func (r *reader) policy(f *fields) Policy {
+	p := Policy{
+		Backends: optItems(f, "backends", r.backend), Regions: f.optTexts("regions"),
+		AvailabilityZones: f.optTexts("availability_zones"), InstanceTypes: f.optTexts("instance_types"),
+		Reservation: f.optText("reservation"), SpotPolicy: f.word("spot_policy", spotPolicies...),
+		Retry: opt(f, "retry", r.retry), MaxDuration: opt(f, "max_duration", r.offable),
+		StopDuration: opt(f, "stop_duration", r.offable), MaxPrice: opt(f, "max_price", r.above(0)),
+		CreationPolicy: f.word("creation_policy", "reuse", "reuse-or-create"),
+		IdleDuration:   opt(f, "idle_duration", r.idle), UtilizationPolicy: opt(f, "utilization_policy", r.utilization),
+		StartupOrder: f.word("startup_order", "any", "master-first", "workers-first"),
+		StopCriteria: f.word("stop_criteria", "all-done", "master-done"), Schedule: opt(f, "schedule", r.schedule),
+		Fleets: optItems(f, "fleets", r.ref), Instances: optItems(f, "instances", r.instance), Tags: r.tags(f),
+		BackendOptions: r.backendOptions(f),
+	}
+	if f.has("instances") && p.Instances != nil && len(f.n.get("instances").items) == 0 {
+		f.failAt("instances", "must not be empty")
+	}
+	return p
+}
+
+func (r *reader) backend(n *node, p *path) (string, bool) {
+	w := r.oneOf(n, p, backends)
+	return Value(w), w != nil
+}
+
+// seconds reads a duration in seconds: a number, or a whole number with s, m, h, d or w.
+func (r *reader) seconds(n *node, p *path) (int64, bool) {
+	switch n.form {
+	case isInt:
+		if !n.huge {
+			return n.int, true
+		}
+	case isFloat:
+		if !math.IsNaN(n.float) && math.Abs(n.float) < 1<<53 {
+			return int64(n.float), true
+		}
+	case isText:
+		if v, err := grammar.ParseDuration(n.text); err == nil {
+			return v, true
+		}
+	}
+	r.fail(n, p, typeValue, "must be a duration such as 90m, 2h or 1d, not %s", n.describe())
+	return 0, false
+}
+
+// duration reads a plain duration. Booleans are numbers here, by an accident of dstack's.
+func (r *reader) duration(n *node, p *path) (int64, bool) {
+	if n.form == isBool {
+		return n.whole()
+	}
+	return r.seconds(n, p)
+}
+
+// offable reads a duration that may be off; true is the default.
+func (r *reader) offable(n *node, p *path) (Limit, bool) {
+	if n.form == isBool {
+		return Limit{Off: true}, !n.truth
+	}
+	if n.form == isText && n.text == "off" {
+		return Limit{Off: true}, true
+	}
+	v, ok := r.seconds(n, p)
+	if ok && v < 0 {
+		r.fail(n, p, typeValue, "must not be negative; use off for no limit")
+		return Limit{}, false
+	}
+	return Limit{Seconds: v}, ok
+}
+
+// idle reads a duration where off is -1; true is the default.
+func (r *reader) idle(n *node, p *path) (int64, bool) {
+	if n.form == isBool {
+		return -1, !n.truth
+	}
+	if n.form == isText && n.text == "off" {
+		return -1, true
+	}
+	return r.seconds(n, p)
+}
+
+// retry reads true, false or a mapping.
+func (r *reader) retry(n *node, p *path) (out Retry, ok bool) {
+	if n.form != isMapping {
+		quiet := &reader{}
+		if out.On, ok = quiet.boolean(n, p); !ok {
+			r.fail(n, p, typeValue, "must be true, false or a mapping with on_events and duration, not %s", n.describe())
+		}
+		return out, ok
+	}
+	f := &fields{r: r, n: n, p: p}
+	out = Retry{Mapping: true, Events: optItems(f, "on_events", func(n *node, p *path) (string, bool) {
+		w := r.oneOf(n, p, retryEvents)
+		return Value(w), w != nil
+	}), Duration: opt(f, "duration", r.duration)}
+	f.done()
+	if v := n.get("on_events"); v != nil && v.form == isList && len(v.items) == 0 {
+		f.failAt("on_events", "must not be empty")
+		return out, false
+	}
+	return out, true
+}
+
+func (r *reader) utilization(n *node, p *path) (u UtilizationPolicy, ok bool) {
+	f := r.mapping(n, p, "a mapping with min_gpu_utilization and time_window")
+	if f == nil {
+		return u, false
+	}
+	if v, p := f.need("min_gpu_utilization"); v != nil {
+		u.MinGPUUtilization, _ = r.bounded(0, 100)(v, p)
+	}
+	if v, p := f.need("time_window"); v != nil {
+		if u.TimeWindow, ok = r.duration(v, p); ok && u.TimeWindow < 300 {
+			r.fail(v, p, typeValue, "must be at least 5m, not %s", v.describe())
+		}
+	}
+	f.done()
+	return u, true
+}
+
+func (r *reader) schedule(n *node, p *path) (s Schedule, ok bool) {
+	f := r.mapping(n, p, "a mapping with cron")
+	if f == nil {
+		return s, false
+	}
+	v, vp := f.need("cron")
+	switch {
+	case v == nil:
+	case v.form == isList:
+		s.Cron = items(f, "cron", r.cron)
+		if len(v.items) == 0 {
+			r.fail(v, vp, typeValue, "must not be empty")
+		}
+	default:
+		if line, ok := r.cron(v, vp); ok {
+			s.Cron = []string{line}
+		}
+	}
+	f.done()
+	return s, true
+}
+
+func (r *reader) cron(n *node, p *path) (string, bool) {
+	s, ok := r.text(n, p)
+	if !ok {
+		return "", false
+	}
+	if _, err := cron.Parse(s, cron.Monday); err != nil {
+		r.fail(n, p, typeValue, "%s", err.Error())
+		return "", false
+	}
+	return s, true
+}
+
+// ref reads NAME, PROJECT/NAME and the mapping.
+func (r *reader) ref(n *node, p *path) (out Ref, ok bool) {
+	if n.form == isMapping {
+		f := &fields{r: r, n: n, p: p}
+		out = Ref{Project: f.optText("project"), Name: f.needText("name")}
+		f.done()
+		return out, true
+	}
+	s, ok := r.text(n, p)
+	if !ok {
+		return out, false
+	}
+	parts := strings.Split(s, "/")
+	for _, part := range parts {
+		if part == "" || len(parts) > 2 {
+			r.fail(n, p, typeValue, "must be NAME or PROJECT/NAME, not %s", quoted(s))
+			return out, false
+		}
+	}
+	if len(parts) == 2 {
+		return Ref{Project: &parts[0], Name: parts[1]}, true
+	}
+	return Ref{Name: s}, true
+}
+
+// instance reads a name, or a mapping with a name, a hostname, or a fleet and a number.
+func (r *reader) instance(n *node, p *path) (s InstanceSelector, ok bool) {
+	filled := func(n *node, p *path) (string, bool) {
+		v, ok := r.text(n, p)
+		if ok && v == "" {
+			r.fail(n, p, typeValue, "must not be empty")
+			return "", false
+		}
+		return v, ok
+	}
+	if n.form != isMapping {
+		s.Name, ok = filled(n, p)
+		return s, ok
+	}
+	f := &fields{r: r, n: n, p: p}
+	switch {
+	case f.has("hostname"):
+		v, vp := f.get("hostname")
+		s.Hostname, ok = filled(v, vp)
+	case f.has("fleet") || f.has("instance"):
+		if v, vp := f.need("fleet"); v != nil {
+			ref, isRef := r.ref(v, vp)
+			s.Fleet, ok = &ref, isRef
+		}
+		if v, vp := f.need("instance"); v != nil {
+			s.Instance, _ = r.bounded(0, anyInt)(v, vp)
+		}
+	default:
+		f.known = append(f.known, "hostname", "fleet", "instance")
+		if v, vp := f.need("name"); v != nil {
+			s.Name, ok = filled(v, vp)
+		}
+	}
+	f.done()
+	return s, ok
+}
+
+var (
+	tagName  = lazy(`^[_\-a-zA-Z0-9]{1,60}$`)
+	tagValue = lazy(`^[a-zA-Z0-9 .:/=_\-+@]{0,256}$`)
+)
+
+func (r *reader) tags(f *fields) Tags {
+	n, p := f.get("tags")
+	if n == nil || n.form == isNull {
+		return nil
+	}
+	if n.form != isMapping {
+		r.fail(n, p, typeMapping, "must be a mapping, not %s", n.describe())
+		return nil
+	}
+	tags := Tags{}
+	for _, e := range n.keys {
+		name, at := e.key.plain(), p.key(e.key.plain())
+		ours := strings.HasPrefix(name, TagPrefix)
+		switch {
+		case e.value.form != isText:
+			r.fail(e.value, at, typeText, "must be a text, not %s; quote it", e.value.describe())
+		case !tagName().MatchString(name):
+			r.fail(e.key, at, typeValue, "%s is not a tag's name: up to 60 letters, digits, - and _", quoted(name))
+		case !ours && !tagValue().MatchString(e.value.text):
+			r.fail(e.value, at, typeValue, "must be up to 256 letters, digits, blanks and . : / = _ - + @, not %s",
+				quoted(e.value.text))
+		}
+		tags = append(tags, Tag{name, e.value.plain()})
+	}
+	return tags
+}
+
+func (r *reader) backendOptions(f *fields) []VastOptions {
+	seen := map[string]bool{}
+	return optItems(f, "backend_options", func(n *node, p *path) (v VastOptions, ok bool) {
+		m := r.mapping(n, p, "a mapping with type")
+		if m == nil {
+			return v, false
+		}
+		v = VastOptions{Type: "vastai", OfferOrder: m.word("offer_order", "score", "price"),
+			MinReliability: opt(m, "min_reliability", r.between(0, 1)), MinScore: opt(m, "min_score", r.bounded(0, anyInt))}
+		if t, tp := m.get("type"); t != nil {
+			r.oneOf(t, tp, []string{"vastai"})
+		}
+		m.done()
+		if seen[v.Type] {
+			r.fail(n, p, typeValue, "%s has options already", v.Type)
+		}
+		seen[v.Type] = true
+		return v, true
+	})
+}
