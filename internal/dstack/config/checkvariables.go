@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
 var secretForm = lazy(`^[A-Za-z0-9\-_]{1,200}$`)
@@ -47,13 +49,13 @@ func (c *Configuration) knownIn(of, name string) error {
 	case isRef && (of == inCommands || of == inGroups):
 		return c.checkGroupRef(name)
 	case isRef && of == inEnv:
-		return fmt.Errorf("${{ %s }}: addresses of groups are known in commands only", clip(name))
+		return fmt.Errorf("${{ %s }}: addresses of groups are known in commands only", tree.Clip(name))
 	case of == inGroups, of == inCommands && name == "run.args", of == inDomain && name == "run.project_name",
 		of == inVolume && (name == "dstack.node_rank" || name == "dstack.job_num"):
 		return nil
 	case (of == inEnv || of == inAuth) && ns == "secrets":
 		if !secretForm().MatchString(key) {
-			return fmt.Errorf("${{ %s }}: %s is not the name of a secret", clip(name), quoted(key))
+			return fmt.Errorf("${{ %s }}: %s is not the name of a secret", tree.Clip(name), tree.Quote(key))
 		}
 		return nil
 	case (of == inAuth || of == inProbe) && ns == "env": // -e may give it
@@ -66,26 +68,27 @@ func (c *Configuration) knownIn(of, name string) error {
 func (c *Configuration) checkGroupRef(name string) error {
 	ref, ok := ParseGroupRef(name)
 	if !ok {
-		return fmt.Errorf("${{ %s }}: write ${{ groups[i].nodes[j].IP_ADDRESS }}, in a service replicas for nodes", clip(name))
+		return fmt.Errorf("${{ %s }}: write ${{ groups[i].nodes[j].IP_ADDRESS }}, in a service replicas for nodes",
+			tree.Clip(name))
 	}
 	var members []int
 	switch {
 	case c.Task != nil && ref.Replica:
-		return fmt.Errorf("${{ %s }}: a task has nodes, not replicas", clip(name))
+		return fmt.Errorf("${{ %s }}: a task has nodes, not replicas", tree.Clip(name))
 	case c.Task != nil:
 		members = c.Task.groupSizes()
 	case c.Service != nil && !ref.Replica:
-		return fmt.Errorf("${{ %s }}: a service has replicas, not nodes", clip(name))
+		return fmt.Errorf("${{ %s }}: a service has replicas, not nodes", tree.Clip(name))
 	case c.Service != nil:
 		members = c.Service.groupSizes()
 	default:
 		return errors.New("a dev environment has no groups")
 	}
 	if ref.Group >= len(members) {
-		return fmt.Errorf("${{ %s }}: there is no group %d; the last is %d", clip(name), ref.Group, len(members)-1)
+		return fmt.Errorf("${{ %s }}: there is no group %d; the last is %d", tree.Clip(name), ref.Group, len(members)-1)
 	}
 	if ref.Member >= members[ref.Group] {
-		return fmt.Errorf("${{ %s }}: group %d is sure to have %d members only, from 0 on", clip(name), ref.Group,
+		return fmt.Errorf("${{ %s }}: group %d is sure to have %d members only, from 0 on", tree.Clip(name), ref.Group,
 			members[ref.Group])
 	}
 	return nil

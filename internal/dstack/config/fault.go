@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
 // Fault is one thing that is wrong with a configuration.
@@ -19,7 +20,7 @@ type Fault struct {
 	Type string         `json:"-"` // the word of a request's error: missing, extra_forbidden, value_error, …
 	loc  []any          // the path in parts: texts and indices
 	ctx  map[string]any // what a Type has beside its text
-	in   *node
+	in   *tree.Node
 }
 
 // String is the fault on one line, without the file.
@@ -89,7 +90,7 @@ func (f Faults) Details(loc ...any) []Detail {
 	list := make([]Detail, len(f))
 	for i := range f {
 		x := &f[i]
-		d := Detail{Type: x.Type, Loc: append(slices.Clone(loc), x.loc...), Msg: x.Message, Input: x.in.native(), Ctx: x.ctx}
+		d := Detail{Type: x.Type, Loc: append(slices.Clone(loc), x.loc...), Msg: x.Message, Input: x.in.Native(), Ctx: x.ctx}
 		switch x.Type {
 		case "":
 			d.Type = typeValue

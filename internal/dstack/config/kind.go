@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
 // Kind is the type of a configuration.
@@ -36,7 +38,7 @@ type Configuration struct {
 	// Additions are Bireme's own keys. In the normal form they are tags of the run.
 	Additions Additions
 
-	root *node // as it was read, for the place of later faults
+	root *tree.Node // as it was read, for the place of later faults
 }
 
 // value is the field of the configuration's kind.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core/nearest"
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
 var kinds = []string{
@@ -14,9 +15,9 @@ var kinds = []string{
 
 // Read reads a configuration file in YAML. The error is Faults: everything that is wrong with it.
 func Read(src []byte) (*Configuration, error) {
-	root, f := parseYAML(src)
+	root, f := tree.ParseYAML(src)
 	if f != nil {
-		return nil, Faults{*f}
+		return nil, syntax(f)
 	}
 	r := &reader{}
 	return r.result(root)
@@ -25,9 +26,9 @@ func Read(src []byte) (*Configuration, error) {
 // ReadJSON reads a configuration of a request, in the form that clients send, old ones included. The error is Faults.
 // Keys that are not known are taken where they say nothing.
 func ReadJSON(src []byte) (*Configuration, error) {
-	root, f := parseJSON(src)
+	root, f := tree.ParseJSON(src)
 	if f != nil {
-		return nil, Faults{*f}
+		return nil, syntax(f)
 	}
 	r := &reader{lenient: true, request: true}
 	return r.result(root)
@@ -42,7 +43,7 @@ func (c *Configuration) UnmarshalJSON(src []byte) error {
 	return err
 }
 
-func (r *reader) result(root *node) (*Configuration, error) {
+func (r *reader) result(root *tree.Node) (*Configuration, error) {
 	c := r.configuration(root)
 	if err := r.err(); err != nil {
 		return nil, err
@@ -51,42 +52,43 @@ func (r *reader) result(root *node) (*Configuration, error) {
 }
 
 // configuration reads the mapping that the key `type` tells the kind of.
-func (r *reader) configuration(n *node) *Configuration {
-	if n.form != isMapping {
-		r.fail(n, nil, typeMapping, "expected a mapping that starts with `type: task`, not %s", n.describe())
+func (r *reader) configuration(n *tree.Node) *Configuration {
+	if n.Form != tree.Mapping {
+		r.fail(n, nil, typeMapping, "expected a mapping that starts with `type: task`, not %s", n.Describe())
 		return nil
 	}
-	word := n.get("type")
+	word := n.Get("type")
 	switch {
 	case word == nil:
 		r.fail(n, nil, typeNoTag, "type is missing; it is one of %s", strings.Join(kinds, ", "))
 		return nil
-	case word.form != isText || !slices.Contains(kinds, word.text):
-		r.fail(word, nil, typeTag, "type: %s is not a configuration type%s; it is one of %s", word.describe(),
-			nearest.Hint(word.text, kinds), strings.Join(kinds, ", "))
+	case word.Form != tree.Text || !slices.Contains(kinds, word.Text):
+		r.fail(word, nil, typeTag, "type: %s is not a configuration type%s; it is one of %s", word.Describe(),
+			nearest.Hint(word.Text, kinds), strings.Join(kinds, ", "))
 		return nil
 	}
-	c := &Configuration{Kind: Kind(word.text), root: n}
-	f := &fields{r: r, n: n, p: &path{name: word.text}}
+	c := &Configuration{Kind: Kind(word.Text), root: n}
+	f := &fields{r: r, n: n, p: &path{name: word.Text}}
 	f.get("type")
+	run := runReader{policyReader{resourceReader{r}}}
 	switch c.Kind {
 	case KindTask:
-		c.Task = r.task(f)
+		c.Task = run.task(f)
 	case KindDevEnvironment:
-		c.DevEnvironment = r.devEnvironment(f)
+		c.DevEnvironment = run.devEnvironment(f)
 	case KindService:
-		c.Service = r.service(f)
+		c.Service = serviceReader{run}.service(f)
 	case KindFleet:
-		c.Fleet = r.fleet(f)
+		c.Fleet = fleetReader{run}.fleet(f)
 	case KindVolume:
-		c.Volume = r.volume(f)
+		c.Volume = cloudReader{serviceReader{run}}.volume(f)
 	case KindGateway:
-		c.Gateway = r.gateway(f)
+		c.Gateway = cloudReader{serviceReader{run}}.gateway(f)
 	case KindPreset:
-		c.Preset = r.preset(f)
+		c.Preset = cloudReader{serviceReader{run}}.preset(f)
 	}
 	if c.Kind.IsRun() {
-		c.Additions = r.additions(f, &c.Policy().Tags)
+		c.Additions = additionReader{r}.additions(f, &c.Policy().Tags)
 	}
 	f.done()
 	if c.Kind.IsRun() && len(r.faults) == 0 {
@@ -97,16 +99,16 @@ func (r *reader) configuration(n *node) *Configuration {
 
 // ReadProfiles reads the file profiles.yml. The error is Faults.
 func ReadProfiles(src []byte) (*Profiles, error) {
-	root, f := parseYAML(src)
+	root, f := tree.ParseYAML(src)
 	if f != nil {
-		return nil, Faults{*f}
+		return nil, syntax(f)
 	}
 	r := &reader{}
 	out := &Profiles{}
 	if m := r.mapping(root, nil, "a mapping with profiles"); m != nil {
 		n, p := m.need("profiles")
 		if n != nil {
-			r.list(n, p, func(n *node, p *path) { out.Profiles = append(out.Profiles, r.profile(n, p)) })
+			r.list(n, p, func(n *tree.Node, p *path) { out.Profiles = append(out.Profiles, r.profile(n, p)) })
 		}
 		m.done()
 	}
@@ -118,15 +120,15 @@ func ReadProfiles(src []byte) (*Profiles, error) {
 
 // IsProfiles reports whether a file is a profiles.yml: a mapping with `profiles` and no `type`.
 func IsProfiles(src []byte) bool {
-	root, f := parseYAML(src)
-	return f == nil && root.form == isMapping && root.get("profiles") != nil && root.get("type") == nil
+	root, f := tree.ParseYAML(src)
+	return f == nil && root.Form == tree.Mapping && root.Get("profiles") != nil && root.Get("type") == nil
 }
 
 // ReadProfileJSON reads a profile of a request. The error is Faults.
 func ReadProfileJSON(src []byte) (*Profile, error) {
-	root, f := parseJSON(src)
+	root, f := tree.ParseJSON(src)
 	if f != nil {
-		return nil, Faults{*f}
+		return nil, syntax(f)
 	}
 	r := &reader{lenient: true, request: true}
 	p := r.profile(root, nil)
@@ -145,12 +147,12 @@ func (p *Profile) UnmarshalJSON(src []byte) error {
 	return err
 }
 
-func (r *reader) profile(n *node, at *path) (p Profile) {
+func (r *reader) profile(n *tree.Node, at *path) (p Profile) {
 	f := r.mapping(n, at, "a mapping of profile properties")
 	if f == nil {
 		return p
 	}
-	p.Policy = r.policy(f)
+	p.Policy = policyReader{resourceReader{r}}.policy(f)
 	if f.has("name") {
 		p.Name = f.needText("name")
 	} else {
@@ -159,4 +161,9 @@ func (r *reader) profile(n *node, at *path) (p Profile) {
 	p.Default = f.flag("default", false)
 	f.done()
 	return p
+}
+
+// syntax is the fault of a text that is no YAML or JSON at all.
+func syntax(e *tree.Error) Faults {
+	return Faults{{Line: e.Line, Column: e.Column, Message: e.Message, Type: "json_invalid"}}
 }

@@ -10,7 +10,11 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/nearest"
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
+
+// additionReader reads Bireme's additions.
+type additionReader struct{ *reader }
 
 // TagPrefix begins the tags by which stock clients write additions: the tag bireme-partition is the key partition.
 const TagPrefix = "bireme-"
@@ -25,7 +29,7 @@ var additionKeys = []string{
 var checkpointKeys = []string{"signal", "grace", "saved_file"}
 
 // additions reads Bireme's keys, from the file and from tags. In the normal form they are tags.
-func (r *reader) additions(f *fields, tags *Tags) Additions {
+func (r additionReader) additions(f *fields, tags *Tags) Additions {
 	before := len(r.faults)
 	var a Additions
 	r.addition(f, &a)
@@ -43,53 +47,53 @@ func (r *reader) additions(f *fields, tags *Tags) Additions {
 }
 
 // fromTags reads the tags with our prefix as if they were keys.
-func (r *reader) fromTags(f *fields, tags Tags, a *Additions) {
-	n := f.n.get("tags")
-	if n == nil || n.form != isMapping {
+func (r additionReader) fromTags(f *fields, tags Tags, a *Additions) {
+	n := f.n.Get("tags")
+	if n == nil || n.Form != tree.Mapping {
 		return
 	}
-	keys := &node{form: isMapping, line: n.line, col: n.col}
+	keys := &tree.Node{Form: tree.Mapping, Line: n.Line, Column: n.Column}
 	p := f.p.key("tags")
-	for _, e := range n.keys {
-		name, ours := strings.CutPrefix(e.key.plain(), TagPrefix)
-		if !ours || e.value.form != isText {
+	for _, e := range n.Keys {
+		name, ours := strings.CutPrefix(e.Key.Plain(), TagPrefix)
+		if !ours || e.Value.Form != tree.Text {
 			continue
 		}
 		key := strings.ReplaceAll(name, "-", "_")
 		part, isPart := strings.CutPrefix(key, "checkpoint_")
 		known := !isPart && slices.Contains(additionKeys, key) || isPart && slices.Contains(checkpointKeys, part)
 		if !known {
-			r.fail(e.key, p.key(e.key.plain()), typeValue, "unknown addition%s", nearest.Hint(key, additionKeys))
+			r.fail(e.Key, p.key(e.Key.Plain()), typeValue, "unknown addition%s", nearest.Hint(key, additionKeys))
 			continue
 		}
-		if f.n.get(key) != nil || isPart && f.n.get("checkpoint") != nil {
-			r.fail(e.key, p.key(e.key.plain()), typeValue, "the key %s says this already", strings.SplitN(key, "_", 2)[0])
+		if f.n.Get(key) != nil || isPart && f.n.Get("checkpoint") != nil {
+			r.fail(e.Key, p.key(e.Key.Plain()), typeValue, "the key %s says this already", strings.SplitN(key, "_", 2)[0])
 			continue
 		}
-		text, err := fromTag(key, e.value.text)
+		text, err := fromTag(key, e.Value.Text)
 		if err != nil {
-			r.fail(e.value, p.key(e.key.plain()), typeValue, "%s", err.Error())
+			r.fail(e.Value, p.key(e.Key.Plain()), typeValue, "%s", err.Error())
 			continue
 		}
-		v := &node{form: isText, text: text, line: e.value.line, col: e.value.col}
+		v := &tree.Node{Form: tree.Text, Text: text, Line: e.Value.Line, Column: e.Value.Column}
 		if !isPart {
-			keys.keys = append(keys.keys, entry{&node{form: isText, text: key}, v})
+			keys.Keys = append(keys.Keys, tree.Entry{Key: &tree.Node{Form: tree.Text, Text: key}, Value: v})
 			continue
 		}
-		c := keys.get("checkpoint")
+		c := keys.Get("checkpoint")
 		if c == nil {
-			c = &node{form: isMapping, line: v.line, col: v.col}
-			keys.keys = append(keys.keys, entry{&node{form: isText, text: "checkpoint"}, c})
+			c = &tree.Node{Form: tree.Mapping, Line: v.Line, Column: v.Column}
+			keys.Keys = append(keys.Keys, tree.Entry{Key: &tree.Node{Form: tree.Text, Text: "checkpoint"}, Value: c})
 		}
-		c.keys = append(c.keys, entry{&node{form: isText, text: part}, v})
+		c.Keys = append(c.Keys, tree.Entry{Key: &tree.Node{Form: tree.Text, Text: part}, Value: v})
 	}
-	if len(keys.keys) > 0 {
-		r.addition(&fields{r: r, n: keys, p: p}, a)
+	if len(keys.Keys) > 0 {
+		r.addition(&fields{r: r.reader, n: keys, p: p}, a)
 	}
 }
 
 // addition reads our keys of one mapping.
-func (r *reader) addition(f *fields, a *Additions) {
+func (r additionReader) addition(f *fields, a *Additions) {
 	a.Array = keep(a.Array, opt(f, "array", r.array))
 	if d := opt(f, "depends_on", r.dependsOn); d != nil {
 		a.Dependencies = *d
@@ -131,15 +135,15 @@ func keep[T any](old, found *T) *T {
 }
 
 // written is a scalar as it stands in the file: Slurm's times are no numbers of YAML's.
-func (r *reader) written(n *node, p *path) (string, bool) {
-	if n.raw != "" && n.form != isList && n.form != isMapping {
-		return n.raw, true
+func (r additionReader) written(n *tree.Node, p *path) (string, bool) {
+	if n.Raw != "" && n.Form != tree.List && n.Form != tree.Mapping {
+		return n.Raw, true
 	}
 	return r.text(n, p)
 }
 
 // grammar reads a text that must fit one of core's grammars.
-func (r *reader) grammar(n *node, p *path, check func(string) error) (string, bool) {
+func (r additionReader) grammar(n *tree.Node, p *path, check func(string) error) (string, bool) {
 	s, ok := r.written(n, p)
 	if !ok {
 		return "", false
@@ -151,7 +155,7 @@ func (r *reader) grammar(n *node, p *path, check func(string) error) (string, bo
 	return s, true
 }
 
-func (r *reader) array(n *node, p *path) (a grammar.Array, ok bool) {
+func (r additionReader) array(n *tree.Node, p *path) (a grammar.Array, ok bool) {
 	_, ok = r.grammar(n, p, func(s string) (err error) {
 		a, err = grammar.ParseArray(s)
 		return err
@@ -159,21 +163,21 @@ func (r *reader) array(n *node, p *path) (a grammar.Array, ok bool) {
 	return a, ok
 }
 
-func (r *reader) moment(n *node, p *path) (string, bool) {
+func (r additionReader) moment(n *tree.Node, p *path) (string, bool) {
 	return r.grammar(n, p, func(s string) error {
 		_, err := Moment(s, time.Unix(0, 0).UTC())
 		return err
 	})
 }
 
-func (r *reader) constraint(n *node, p *path) (string, bool) {
+func (r additionReader) constraint(n *tree.Node, p *path) (string, bool) {
 	return r.grammar(n, p, func(s string) error {
 		_, err := grammar.ParseConstraint(s)
 		return err
 	})
 }
 
-func (r *reader) switches(n *node, p *path) (string, bool) {
+func (r additionReader) switches(n *tree.Node, p *path) (string, bool) {
 	return r.grammar(n, p, func(s string) error {
 		_, _, err := grammar.ParseSwitches(s)
 		return err
@@ -181,8 +185,8 @@ func (r *reader) switches(n *node, p *path) (string, bool) {
 }
 
 // timeLimit reads a limit as --time does, or a duration such as 36h, or off.
-func (r *reader) timeLimit(n *node, p *path) (t core.Seconds, ok bool) {
-	if n.form == isBool && !n.truth {
+func (r additionReader) timeLimit(n *tree.Node, p *path) (t core.Seconds, ok bool) {
+	if n.Form == tree.Bool && !n.Truth {
 		return core.Forever, true
 	}
 	_, ok = r.grammar(n, p, func(s string) error {
@@ -203,20 +207,20 @@ func (r *reader) timeLimit(n *node, p *path) (t core.Seconds, ok bool) {
 var nameForm = lazy(`^[^\s,]+$`)
 
 // word1 reads a name without blanks and commas.
-func (r *reader) word1(n *node, p *path) (string, bool) {
+func (r additionReader) word1(n *tree.Node, p *path) (string, bool) {
 	s, ok := r.text(n, p)
 	if ok && !nameForm().MatchString(s) {
-		r.fail(n, p, typeValue, "must be a name, not %s", quoted(s))
+		r.fail(n, p, typeValue, "must be a name, not %s", tree.Quote(s))
 		return "", false
 	}
 	return s, ok
 }
 
 // partitions reads names: a list, or a text with commas.
-func (r *reader) partitions(n *node, p *path) (string, bool) {
+func (r additionReader) partitions(n *tree.Node, p *path) (string, bool) {
 	var names []string
-	if n.form == isList {
-		r.list(n, p, func(n *node, p *path) {
+	if n.Form == tree.List {
+		r.list(n, p, func(n *tree.Node, p *path) {
 			if s, ok := r.word1(n, p); ok {
 				names = append(names, s)
 			}
@@ -226,7 +230,7 @@ func (r *reader) partitions(n *node, p *path) (string, bool) {
 	}
 	for _, name := range names {
 		if !nameForm().MatchString(name) {
-			r.fail(n, p, typeValue, "must be a partition or several separated by commas, not %s", n.describe())
+			r.fail(n, p, typeValue, "must be a partition or several separated by commas, not %s", n.Describe())
 			return "", false
 		}
 	}
@@ -234,9 +238,9 @@ func (r *reader) partitions(n *node, p *path) (string, bool) {
 }
 
 // dependsOn reads Slurm's grammar, with names of runs where it has numbers, or a list of such items.
-func (r *reader) dependsOn(n *node, p *path) (d Dependencies, ok bool) {
-	if n.form == isList {
-		ok = r.list(n, p, func(n *node, p *path) {
+func (r additionReader) dependsOn(n *tree.Node, p *path) (d Dependencies, ok bool) {
+	if n.Form == tree.List {
+		ok = r.list(n, p, func(n *tree.Node, p *path) {
 			if s, ok := r.written(n, p); ok {
 				r.dependency(n, p, s, &d)
 			}
@@ -263,7 +267,7 @@ var (
 )
 
 // dependency reads [WHEN:]JOB[:JOB…]. A bare run means afterok, a bare number afterany as in Slurm.
-func (r *reader) dependency(n *node, p *path, s string, d *Dependencies) {
+func (r additionReader) dependency(n *tree.Node, p *path, s string, d *Dependencies) {
 	parts := strings.Split(s, ":")
 	when := core.NeedKind(strings.ToLower(parts[0]))
 	switch when {
@@ -296,7 +300,7 @@ func (r *reader) dependency(n *node, p *path, s string, d *Dependencies) {
 			}
 		default:
 			r.fail(n, p, typeValue, "%s must be RUN or CONDITION:RUN, with a run's name or a job's number; conditions: after, "+
-				"afterany, afterok, afternotok, aftercorr; or singleton", quoted(s))
+				"afterany, afterok, afternotok, aftercorr; or singleton", tree.Quote(s))
 			return
 		}
 		d.List = append(d.List, x)
@@ -304,12 +308,12 @@ func (r *reader) dependency(n *node, p *path, s string, d *Dependencies) {
 }
 
 // checkpoint reads a signal, or a mapping with signal, grace and saved_file.
-func (r *reader) checkpoint(n *node, p *path) (c Checkpoint, ok bool) {
-	if n.form != isMapping {
+func (r additionReader) checkpoint(n *tree.Node, p *path) (c Checkpoint, ok bool) {
+	if n.Form != tree.Mapping {
 		c.Signal, ok = r.signal(n, p)
 		return c, ok
 	}
-	f := &fields{r: r, n: n, p: p}
+	f := &fields{r: r.reader, n: n, p: p}
 	c.Signal = Value(opt(f, "signal", r.signal))
 	if d := opt(f, "grace", r.seconds); d != nil {
 		if c.Grace = core.Seconds(*d); c.Grace <= 0 {
@@ -321,7 +325,7 @@ func (r *reader) checkpoint(n *node, p *path) (c Checkpoint, ok bool) {
 	return c, true
 }
 
-func (r *reader) signal(n *node, p *path) (sig int, ok bool) {
+func (r additionReader) signal(n *tree.Node, p *path) (sig int, ok bool) {
 	_, ok = r.grammar(n, p, func(s string) (err error) {
 		sig, err = grammar.ParseSignal(s)
 		return err
@@ -394,7 +398,7 @@ func toTag(key, value string) string {
 	var b strings.Builder
 	for i := range len(value) {
 		c := value[i]
-		if c < 0x80 && (c|0x20 >= 'a' && c|0x20 <= 'z' || isDigit(c) || strings.IndexByte(" .:/=_-+@", c) >= 0) {
+		if c < 0x80 && (c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(" .:/=_-+@", c) >= 0) {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "=%02X", c)

@@ -5,25 +5,29 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core/nearest"
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
+
+// cloudReader reads what only clouds have: volumes, gateways and presets.
+type cloudReader struct{ serviceReader }
 
 var volumeBackends = []string{"aws", "gcp", "runpod", "kubernetes", "daytona", "lium"}
 
 // volume reads a volume. Its faults start with the backend's word, which tells which keys there are.
-func (r *reader) volume(f *fields) *Volume {
+func (r cloudReader) volume(f *fields) *Volume {
 	n, p := f.get("backend")
 	switch {
 	case n == nil:
 		f.need("backend")
 		return r.anyVolume(f)
-	case n.form != isText || !slices.Contains(volumeBackends, n.text):
-		r.fail(n, p, typeTag, "must be one of %s, not %s%s", strings.Join(volumeBackends, ", "), n.describe(),
-			nearest.Hint(n.text, volumeBackends))
+	case n.Form != tree.Text || !slices.Contains(volumeBackends, n.Text):
+		r.fail(n, p, typeTag, "must be one of %s, not %s%s", strings.Join(volumeBackends, ", "), n.Describe(),
+			nearest.Hint(n.Text, volumeBackends))
 		return r.anyVolume(f)
 	}
-	f.p = &path{name: n.text}
+	f.p = &path{name: n.Text}
 	v := &Volume{
-		Backend: n.text, Name: f.optText("name"), AutoCleanup: opt(f, "auto_cleanup_duration", r.idle), Tags: r.tags(f),
+		Backend: n.Text, Name: f.optText("name"), AutoCleanup: opt(f, "auto_cleanup_duration", r.idle), Tags: r.tags(f),
 	}
 	switch v.Backend {
 	case "daytona", "lium":
@@ -47,13 +51,13 @@ func (r *reader) volume(f *fields) *Volume {
 }
 
 // anyVolume takes the keys of every backend, so that only the backend is told to be wrong.
-func (r *reader) anyVolume(f *fields) *Volume {
+func (r cloudReader) anyVolume(f *fields) *Volume {
 	f.known = append(f.known, "name", "auto_cleanup_duration", "tags", "size", "volume_id", "region", "availability_zone",
 		"claim_name", "storage_class_name", "access_modes", "read_only")
 	return &Volume{}
 }
 
-func (r *reader) gateway(f *fields) *Gateway {
+func (r cloudReader) gateway(f *fields) *Gateway {
 	g := &Gateway{
 		Type: KindGateway, Name: f.optText("name"), Default: f.optFlag("default"), InstanceType: f.optText("instance_type"),
 		Domain: f.optText("domain"), PublicIP: f.flag("public_ip", true), LoadBalancer: opt(f, "load_balancer", r.balancer),
@@ -66,7 +70,7 @@ func (r *reader) gateway(f *fields) *Gateway {
 	if v, _ := f.get("certificate"); v != nil {
 		g.Certificate = opt(f, "certificate", r.certificate)
 	}
-	if v, _ := f.get("router"); v != nil && v.form != isNull { // old clients send null
+	if v, _ := f.get("router"); v != nil && v.Form != tree.Null { // old clients send null
 		f.known = f.known[:len(f.known)-1]
 	}
 	if g.InstanceType != nil && *g.InstanceType == "" {
@@ -75,7 +79,7 @@ func (r *reader) gateway(f *fields) *Gateway {
 	return g
 }
 
-func (r *reader) balancer(n *node, p *path) (b GatewayLoadBalancer, ok bool) {
+func (r cloudReader) balancer(n *tree.Node, p *path) (b GatewayLoadBalancer, ok bool) {
 	f := r.mapping(n, p, "a mapping with type")
 	if f == nil {
 		return b, false
@@ -87,7 +91,7 @@ func (r *reader) balancer(n *node, p *path) (b GatewayLoadBalancer, ok bool) {
 	return b, b.Type != ""
 }
 
-func (r *reader) certificate(n *node, p *path) (c Certificate, ok bool) {
+func (r cloudReader) certificate(n *tree.Node, p *path) (c Certificate, ok bool) {
 	f := r.mapping(n, p, "a mapping with type")
 	if f == nil {
 		return c, false
@@ -105,7 +109,7 @@ func (r *reader) certificate(n *node, p *path) (c Certificate, ok bool) {
 	return c, c.Type != ""
 }
 
-func (r *reader) preset(f *fields) *Preset {
+func (r cloudReader) preset(f *fields) *Preset {
 	positive, tokens := r.bounded(1, anyInt), r.bounded(0, anyInt)
 	s := &Preset{
 		Type: KindPreset, Name: f.optText("name"), Prompt: opt(f, "prompt", r.prompt),
@@ -138,7 +142,7 @@ func (r *reader) preset(f *fields) *Preset {
 }
 
 // presetModel reads model, or its shorthands base and repo.
-func (r *reader) presetModel(f *fields, s *Preset) {
+func (r cloudReader) presetModel(f *fields, s *Preset) {
 	base, repo := f.optText("base"), f.optText("repo")
 	n, p := f.get("model")
 	switch {
@@ -154,12 +158,12 @@ func (r *reader) presetModel(f *fields, s *Preset) {
 		s.Model.Repo = *repo
 	case n == nil:
 		f.need("model")
-	case n.form == isMapping && n.get("base") != nil:
-		m := &fields{r: r, n: n, p: p}
+	case n.Form == tree.Mapping && n.Get("base") != nil:
+		m := &fields{r: r.reader, n: n, p: p}
 		s.Model.Base = m.needText("base")
 		m.done()
-	case n.form == isMapping:
-		m := &fields{r: r, n: n, p: p}
+	case n.Form == tree.Mapping:
+		m := &fields{r: r.reader, n: n, p: p}
 		s.Model.Name, s.Model.Repo = m.optText("name"), m.needText("repo")
 		m.done()
 	default:
@@ -169,9 +173,9 @@ func (r *reader) presetModel(f *fields, s *Preset) {
 
 const maxPrompt = 10_000
 
-func (r *reader) prompt(n *node, p *path) (out PresetPrompt, ok bool) {
-	if n.form == isMapping {
-		f := &fields{r: r, n: n, p: p}
+func (r cloudReader) prompt(n *tree.Node, p *path) (out PresetPrompt, ok bool) {
+	if n.Form == tree.Mapping {
+		f := &fields{r: r.reader, n: n, p: p}
 		out.Path = f.needText("path")
 		f.done()
 		return out, out.Path != ""
@@ -182,7 +186,7 @@ func (r *reader) prompt(n *node, p *path) (out PresetPrompt, ok bool) {
 	return out, ok
 }
 
-func (r *reader) agent(n *node, p *path) (a PresetAgent, ok bool) {
+func (r cloudReader) agent(n *tree.Node, p *path) (a PresetAgent, ok bool) {
 	f := r.mapping(n, p, "a mapping with provider")
 	if f == nil {
 		return a, false

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core/nearest"
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
 // reader collects faults while a tree is read. Its methods give the zero value for what is wrong.
@@ -17,13 +18,13 @@ type reader struct {
 }
 
 // fail notes a fault at n.
-func (r *reader) fail(n *node, p *path, kind, format string, args ...any) *Fault {
+func (r *reader) fail(n *tree.Node, p *path, kind, format string, args ...any) *Fault {
 	f := Fault{Message: fmt.Sprintf(format, args...), Type: kind, in: n}
 	if p != nil {
 		f.loc, f.Path = p.loc(), p.String()
 	}
 	if n != nil {
-		f.Line, f.Column = n.line, n.col
+		f.Line, f.Column = n.Line, n.Column
 	}
 	r.faults = append(r.faults, f)
 	return &r.faults[len(r.faults)-1]
@@ -48,24 +49,24 @@ func (r *reader) err() error {
 // fields reads the keys of a mapping. Which keys it knows is what it was asked for.
 type fields struct {
 	r     *reader
-	n     *node
+	n     *tree.Node
 	p     *path
 	known []string
 }
 
 // mapping begins a mapping; nil with a fault where n is none.
-func (r *reader) mapping(n *node, p *path, want string) *fields {
-	if n.form != isMapping {
-		r.fail(n, p, typeMapping, "must be %s, not %s", want, n.describe())
+func (r *reader) mapping(n *tree.Node, p *path, want string) *fields {
+	if n.Form != tree.Mapping {
+		r.fail(n, p, typeMapping, "must be %s, not %s", want, n.Describe())
 		return nil
 	}
 	return &fields{r: r, n: n, p: p}
 }
 
 // get gives the value of a key with its path; nil where the key is not there.
-func (f *fields) get(key string) (*node, *path) {
+func (f *fields) get(key string) (*tree.Node, *path) {
 	f.known = append(f.known, key)
-	v := f.n.get(key)
+	v := f.n.Get(key)
 	if v == nil {
 		return nil, nil
 	}
@@ -73,16 +74,16 @@ func (f *fields) get(key string) (*node, *path) {
 }
 
 // has reports whether a key is there.
-func (f *fields) has(key string) bool { return f.n.get(key) != nil }
+func (f *fields) has(key string) bool { return f.n.Get(key) != nil }
 
 // given reports whether a key is there with something.
 func (f *fields) given(key string) bool {
-	v := f.n.get(key)
-	return v != nil && v.form != isNull
+	v := f.n.Get(key)
+	return v != nil && v.Form != tree.Null
 }
 
 // need is get for a key that must be there.
-func (f *fields) need(key string) (*node, *path) {
+func (f *fields) need(key string) (*tree.Node, *path) {
 	v, p := f.get(key)
 	if v == nil {
 		f.r.fail(f.n, f.p.key(key), typeMissing, "is missing")
@@ -93,7 +94,7 @@ func (f *fields) need(key string) (*node, *path) {
 // failAt notes a fault of a key's value, or of the mapping where the key is not there.
 func (f *fields) failAt(key, format string, args ...any) {
 	n := f.n
-	if v := f.n.get(key); v != nil {
+	if v := f.n.Get(key); v != nil {
 		n = v
 	}
 	f.r.fail(n, f.p.key(key), typeValue, format, args...)
@@ -101,9 +102,9 @@ func (f *fields) failAt(key, format string, args ...any) {
 
 // done notes every key that nobody asked for.
 func (f *fields) done() {
-	for _, e := range f.n.keys {
-		name := e.key.plain()
-		if e.key.form == isText && slices.Contains(f.known, name) || f.r.lenient && e.value.saysNothing() {
+	for _, e := range f.n.Keys {
+		name := e.Key.Plain()
+		if e.Key.Form == tree.Text && slices.Contains(f.known, name) || f.r.lenient && e.Value.SaysNothing() {
 			continue
 		}
 		msg := "unknown key"
@@ -115,7 +116,7 @@ func (f *fields) done() {
 		}
 		p := f.p.key(name)
 		f.r.unknown = append(f.r.unknown, Fault{
-			Path: p.String(), loc: p.loc(), Line: e.key.line, Column: e.key.col, Message: msg, Type: typeExtra, in: e.value,
+			Path: p.String(), loc: p.loc(), Line: e.Key.Line, Column: e.Key.Column, Message: msg, Type: typeExtra, in: e.Value,
 		})
 	}
 }
@@ -124,37 +125,20 @@ func isResource(key string) bool {
 	return slices.Contains([]string{"cpu", "memory", "gpu", "disk", "shm_size"}, key)
 }
 
-// saysNothing reports whether a value is null, false or empty.
-func (n *node) saysNothing() bool {
-	switch n.form {
-	case isNull:
-		return true
-	case isBool:
-		return !n.truth
-	case isText:
-		return n.text == ""
-	case isList:
-		return len(n.items) == 0
-	case isMapping:
-		return len(n.keys) == 0
-	}
-	return false
-}
-
 // text reads a text; numbers become one.
-func (r *reader) text(n *node, p *path) (string, bool) {
-	switch n.form {
-	case isText, isInt, isFloat:
-		return n.plain(), true
+func (r *reader) text(n *tree.Node, p *path) (string, bool) {
+	switch n.Form {
+	case tree.Text, tree.Int, tree.Real:
+		return n.Plain(), true
 	}
-	r.fail(n, p, typeText, "must be a text, not %s", n.describe())
+	r.fail(n, p, typeText, "must be a text, not %s", n.Describe())
 	return "", false
 }
 
 // optText reads a text that may be null.
 func (f *fields) optText(key string) *string {
 	n, p := f.get(key)
-	if n == nil || n.form == isNull {
+	if n == nil || n.Form == tree.Null {
 		return nil
 	}
 	if s, ok := f.r.text(n, p); ok {
@@ -176,36 +160,36 @@ func (f *fields) needText(key string) string {
 // word reads one of some words, which may be null.
 func (f *fields) word(key string, words ...string) *string {
 	n, p := f.get(key)
-	if n == nil || n.form == isNull {
+	if n == nil || n.Form == tree.Null {
 		return nil
 	}
 	return f.r.oneOf(n, p, words)
 }
 
-func (r *reader) oneOf(n *node, p *path, words []string) *string {
-	if n.form == isText && slices.Contains(words, n.text) {
-		return &n.text
+func (r *reader) oneOf(n *tree.Node, p *path, words []string) *string {
+	if n.Form == tree.Text && slices.Contains(words, n.Text) {
+		return &n.Text
 	}
 	hint := ""
-	if n.form == isText {
-		hint = nearest.Hint(n.text, words)
+	if n.Form == tree.Text {
+		hint = nearest.Hint(n.Text, words)
 	}
 	list := strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 	if len(words) == 1 {
 		list = words[0]
 	}
-	x := r.fail(n, p, typeEnum, "must be %s, not %s%s", list, n.describe(), hint)
+	x := r.fail(n, p, typeEnum, "must be %s, not %s%s", list, n.Describe(), hint)
 	x.ctx = map[string]any{"expected": list}
 	return nil
 }
 
 // list reads each item of a list; what is none is a fault.
-func (r *reader) list(n *node, p *path, each func(*node, *path)) bool {
-	if n.form != isList {
-		r.fail(n, p, typeList, "must be a list, not %s", n.describe())
+func (r *reader) list(n *tree.Node, p *path, each func(*tree.Node, *path)) bool {
+	if n.Form != tree.List {
+		r.fail(n, p, typeList, "must be a list, not %s", n.Describe())
 		return false
 	}
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		each(item, p.at(i))
 	}
 	return true
@@ -218,7 +202,7 @@ func (f *fields) texts(key string) []string {
 	if n == nil {
 		return out
 	}
-	f.r.list(n, p, func(n *node, p *path) {
+	f.r.list(n, p, func(n *tree.Node, p *path) {
 		if s, ok := f.r.text(n, p); ok {
 			out = append(out, s)
 		}
@@ -228,7 +212,7 @@ func (f *fields) texts(key string) []string {
 
 // optTexts reads a list of texts that may be null.
 func (f *fields) optTexts(key string) []string {
-	if n := f.n.get(key); n == nil || n.form == isNull {
+	if n := f.n.Get(key); n == nil || n.Form == tree.Null {
 		f.get(key)
 		return nil
 	}
@@ -236,13 +220,13 @@ func (f *fields) optTexts(key string) []string {
 }
 
 // items reads a list that must not be null; absent is empty.
-func items[T any](f *fields, key string, one func(*node, *path) (T, bool)) []T {
+func items[T any](f *fields, key string, one func(*tree.Node, *path) (T, bool)) []T {
 	n, p := f.get(key)
 	out := []T{}
 	if n == nil {
 		return out
 	}
-	f.r.list(n, p, func(n *node, p *path) {
+	f.r.list(n, p, func(n *tree.Node, p *path) {
 		if v, ok := one(n, p); ok {
 			out = append(out, v)
 		}
@@ -251,8 +235,8 @@ func items[T any](f *fields, key string, one func(*node, *path) (T, bool)) []T {
 }
 
 // optItems reads a list that may be null.
-func optItems[T any](f *fields, key string, one func(*node, *path) (T, bool)) []T {
-	if n := f.n.get(key); n == nil || n.form == isNull {
+func optItems[T any](f *fields, key string, one func(*tree.Node, *path) (T, bool)) []T {
+	if n := f.n.Get(key); n == nil || n.Form == tree.Null {
 		f.get(key)
 		return nil
 	}
@@ -260,9 +244,9 @@ func optItems[T any](f *fields, key string, one func(*node, *path) (T, bool)) []
 }
 
 // opt reads a value that may be null.
-func opt[T any](f *fields, key string, one func(*node, *path) (T, bool)) *T {
+func opt[T any](f *fields, key string, one func(*tree.Node, *path) (T, bool)) *T {
 	n, p := f.get(key)
-	if n == nil || n.form == isNull {
+	if n == nil || n.Form == tree.Null {
 		return nil
 	}
 	if v, ok := one(n, p); ok {

@@ -3,9 +3,14 @@ package config
 import (
 	"net/netip"
 	"strings"
+
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
-func (r *reader) fleet(f *fields) *Fleet {
+// fleetReader reads fleets.
+type fleetReader struct{ runReader }
+
+func (r fleetReader) fleet(f *fields) *Fleet {
 	out := &Fleet{
 		Type: KindFleet, Name: f.optText("name"), Placement: f.word("placement", "any", "cluster"),
 		Blocks: Blocks{Count: 1}, Nodes: opt(f, "nodes", r.fleetNodes), Reservation: f.optText("reservation"),
@@ -22,21 +27,21 @@ func (r *reader) fleet(f *fields) *Fleet {
 	return out
 }
 
-func (r *reader) blocks(n *node, p *path) (Blocks, bool) {
-	if n.form == isText && n.text == "auto" {
+func (r fleetReader) blocks(n *tree.Node, p *path) (Blocks, bool) {
+	if n.Form == tree.Text && n.Text == "auto" {
 		return Blocks{Auto: true}, true
 	}
-	v, ok := n.whole()
+	v, ok := n.Whole()
 	if !ok || v < 1 || v > anyInt {
-		r.fail(n, p, typeValue, "must be auto or a number from 1 on, not %s", n.describe())
+		r.fail(n, p, typeValue, "must be auto or a number from 1 on, not %s", n.Describe())
 		return Blocks{}, false
 	}
 	return Blocks{Count: int(v)}, true
 }
 
 // fleetNodes reads N, a..b, a.., ..b and {min, target, max}.
-func (r *reader) fleetNodes(n *node, p *path) (out FleetNodes, ok bool) {
-	if n.form == isMapping {
+func (r fleetReader) fleetNodes(n *tree.Node, p *path) (out FleetNodes, ok bool) {
+	if n.Form == tree.Mapping {
 		return r.nodesMapping(n, p)
 	}
 	v, ok := r.counts(n, p)
@@ -56,8 +61,8 @@ func (r *reader) fleetNodes(n *node, p *path) (out FleetNodes, ok bool) {
 	return out, true
 }
 
-func (r *reader) nodesMapping(n *node, p *path) (out FleetNodes, ok bool) {
-	f := &fields{r: r, n: n, p: p}
+func (r fleetReader) nodesMapping(n *tree.Node, p *path) (out FleetNodes, ok bool) {
+	f := &fields{r: r.reader, n: n, p: p}
 	before := len(r.faults)
 	out.Min = Value(opt(f, "min", r.bounded(0, anyInt)))
 	out.Target = out.Min
@@ -81,7 +86,7 @@ func (r *reader) nodesMapping(n *node, p *path) (out FleetNodes, ok bool) {
 	return out, false
 }
 
-func (r *reader) sshConfig(n *node, p *path) (out SSHConfig, ok bool) {
+func (r fleetReader) sshConfig(n *tree.Node, p *path) (out SSHConfig, ok bool) {
 	f := r.mapping(n, p, "a mapping with hosts")
 	if f == nil {
 		return out, false
@@ -104,12 +109,12 @@ func (r *reader) sshConfig(n *node, p *path) (out SSHConfig, ok bool) {
 	return out, true
 }
 
-func (r *reader) sshHost(n *node, p *path) (h SSHHost, ok bool) {
-	if n.form != isMapping {
+func (r fleetReader) sshHost(n *tree.Node, p *path) (h SSHHost, ok bool) {
+	if n.Form != tree.Mapping {
 		h.Hostname, ok = r.text(n, p)
 		return h, ok
 	}
-	f := &fields{r: r, n: n, p: p}
+	f := &fields{r: r.reader, n: n, p: p}
 	h = SSHHost{
 		Hostname: f.needText("hostname"), Port: opt(f, "port", r.bounded(-anyInt, anyInt)), User: f.optText("user"),
 		IdentityFile: f.optText("identity_file"), ProxyJump: opt(f, "proxy_jump", r.sshProxy),
@@ -120,7 +125,7 @@ func (r *reader) sshHost(n *node, p *path) (h SSHHost, ok bool) {
 	return h, true
 }
 
-func (r *reader) sshProxy(n *node, p *path) (out SSHProxy, ok bool) {
+func (r fleetReader) sshProxy(n *tree.Node, p *path) (out SSHProxy, ok bool) {
 	f := r.mapping(n, p, "a mapping with hostname, user and identity_file")
 	if f == nil {
 		return out, false
@@ -133,7 +138,7 @@ func (r *reader) sshProxy(n *node, p *path) (out SSHProxy, ok bool) {
 	return out, true
 }
 
-func (r *reader) sshKey(n *node, p *path) (k SSHKey, ok bool) {
+func (r fleetReader) sshKey(n *tree.Node, p *path) (k SSHKey, ok bool) {
 	f := r.mapping(n, p, "a mapping with public and private")
 	if f == nil {
 		return k, false
@@ -143,14 +148,14 @@ func (r *reader) sshKey(n *node, p *path) (k SSHKey, ok bool) {
 	return k, true
 }
 
-func (r *reader) privateIP(n *node, p *path) (string, bool) {
+func (r fleetReader) privateIP(n *tree.Node, p *path) (string, bool) {
 	s, ok := r.text(n, p)
 	if !ok {
 		return "", false
 	}
 	a, err := netip.ParseAddr(s)
 	if err != nil {
-		r.fail(n, p, typeValue, "%s is not an IP address", quoted(s))
+		r.fail(n, p, typeValue, "%s is not an IP address", tree.Quote(s))
 		return "", false
 	}
 	if !isPrivate(a) {
@@ -160,7 +165,7 @@ func (r *reader) privateIP(n *node, p *path) (string, bool) {
 	return s, true
 }
 
-func (r *reader) network(n *node, p *path) (string, bool) {
+func (r fleetReader) network(n *tree.Node, p *path) (string, bool) {
 	s, ok := r.text(n, p)
 	if !ok {
 		return "", false
@@ -173,7 +178,7 @@ func (r *reader) network(n *node, p *path) (string, bool) {
 	}
 	pre, err := netip.ParsePrefix(text)
 	if err != nil {
-		r.fail(n, p, typeValue, "%s is not a network such as 10.0.0.0/24", quoted(s))
+		r.fail(n, p, typeValue, "%s is not a network such as 10.0.0.0/24", tree.Quote(s))
 		return "", false
 	}
 	if !isPrivate(pre.Masked().Addr()) {

@@ -4,6 +4,8 @@ import (
 	slashpath "path"
 	"strconv"
 	"strings"
+
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
 func intText(i int) string { return strconv.Itoa(i) }
@@ -11,11 +13,11 @@ func intText(i int) string { return strconv.Itoa(i) }
 const maxPort = 65535
 
 // port reads 8080, "8080", LOCAL:8080, *:8080 and the mapping.
-func (r *reader) port(n *node, p *path) (Port, bool) { return r.portOf(n, p, false) }
+func (r runReader) port(n *tree.Node, p *path) (Port, bool) { return r.portOf(n, p, false) }
 
 // portOf reads a port. That of a service is found at 80 unless a local port is written.
-func (r *reader) portOf(n *node, p *path, service bool) (out Port, ok bool) {
-	if n.form == isMapping {
+func (r runReader) portOf(n *tree.Node, p *path, service bool) (out Port, ok bool) {
+	if n.Form == tree.Mapping {
 		f := r.mapping(n, p, "a port")
 		out.Local = opt(f, "local_port", r.bounded(1, maxPort))
 		if c, p := f.need("container_port"); c != nil {
@@ -24,12 +26,12 @@ func (r *reader) portOf(n *node, p *path, service bool) (out Port, ok bool) {
 		f.done()
 		return out, ok
 	}
-	local, inside, mapped := strings.Cut(n.plain(), ":")
-	if n.form != isText || !mapped {
-		v, ok := n.whole()
+	local, inside, mapped := strings.Cut(n.Plain(), ":")
+	if n.Form != tree.Text || !mapped {
+		v, ok := n.Whole()
 		if !ok || v < 1 || v > maxPort {
 			r.fail(n, p, typeValue, "must be a port such as 8080%s, from 1 to %d, not %s", portForms(service), maxPort,
-				n.describe())
+				n.Describe())
 			return out, false
 		}
 		at := int(v)
@@ -50,7 +52,7 @@ func (r *reader) portOf(n *node, p *path, service bool) (out Port, ok bool) {
 	out.Container = one(inside)
 	if out.Container == 0 || at == 0 && (local != "*" || service) {
 		r.fail(n, p, typeValue, "must be a port such as 8080%s, from 1 to %d, not %s", portForms(service), maxPort,
-			n.describe())
+			n.Describe())
 		return out, false
 	}
 	if local != "*" {
@@ -67,8 +69,8 @@ func portForms(service bool) string {
 }
 
 // mount reads NAME:/path, /instance/path:/path and both mappings.
-func (r *reader) mount(n *node, p *path) (m Mount, ok bool) {
-	if n.form == isMapping {
+func (r runReader) mount(n *tree.Node, p *path) (m Mount, ok bool) {
+	if n.Form == tree.Mapping {
 		return r.mountMapping(n, p)
 	}
 	s, ok := r.text(n, p)
@@ -77,7 +79,7 @@ func (r *reader) mount(n *node, p *path) (m Mount, ok bool) {
 	}
 	source, target, cut := strings.Cut(s, ":")
 	if !cut || strings.Contains(target, ":") {
-		r.fail(n, p, typeValue, "must be NAME:/path or /instance/path:/path, not %s", quoted(s))
+		r.fail(n, p, typeValue, "must be NAME:/path or /instance/path:/path, not %s", tree.Quote(s))
 		return m, false
 	}
 	if strings.Contains(source, "/") {
@@ -90,8 +92,8 @@ func (r *reader) mount(n *node, p *path) (m Mount, ok bool) {
 	return m, ok && ok2
 }
 
-func (r *reader) mountMapping(n *node, p *path) (m Mount, ok bool) {
-	f := &fields{r: r, n: n, p: p}
+func (r runReader) mountMapping(n *tree.Node, p *path) (m Mount, ok bool) {
+	f := &fields{r: r.reader, n: n, p: p}
 	ok = true
 	target, tp := f.need("path")
 	if target == nil {
@@ -114,7 +116,7 @@ func (r *reader) mountMapping(n *node, p *path) (m Mount, ok bool) {
 	switch {
 	case v == nil:
 		ok = false
-	case v.form == isList:
+	case v.Form == tree.List:
 		m.List, m.Names = true, f.texts("name")
 	default:
 		s, isText := r.text(v, vp)
@@ -125,21 +127,21 @@ func (r *reader) mountMapping(n *node, p *path) (m Mount, ok bool) {
 }
 
 // absolute checks a path of a mount and drops what a path does not need.
-func (r *reader) absolute(n *node, p *path, s string) (string, bool) {
+func (r runReader) absolute(n *tree.Node, p *path, s string) (string, bool) {
 	switch {
 	case !strings.HasPrefix(s, "/"):
-		r.fail(n, p, typeValue, "the path %s must be absolute", quoted(s))
+		r.fail(n, p, typeValue, "the path %s must be absolute", tree.Quote(s))
 		return "", false
 	case strings.Contains("/"+s+"/", "/../"):
-		r.fail(n, p, typeValue, "the path %s must not contain ..", quoted(s))
+		r.fail(n, p, typeValue, "the path %s must not contain ..", tree.Quote(s))
 		return "", false
 	}
 	return slashpath.Clean(s), true
 }
 
 // file reads LOCAL, LOCAL:PATH and the mapping.
-func (r *reader) file(n *node, p *path) (out File, ok bool) {
-	if n.form == isMapping {
+func (r runReader) file(n *tree.Node, p *path) (out File, ok bool) {
+	if n.Form == tree.Mapping {
 		f := r.mapping(n, p, "a file")
 		out = File{Local: f.needText("local_path"), Path: f.needText("path")}
 		f.done()
@@ -149,12 +151,12 @@ func (r *reader) file(n *node, p *path) (out File, ok bool) {
 			return out, false
 		}
 		if out.Local, out.Path, ok = cutPaths(s); !ok {
-			r.fail(n, p, typeValue, "must be LOCAL or LOCAL:PATH, not %s", quoted(s))
+			r.fail(n, p, typeValue, "must be LOCAL or LOCAL:PATH, not %s", tree.Quote(s))
 			return out, false
 		}
 	}
 	if drive.MatchString(out.Path) {
-		r.fail(n, p, typeValue, "the path in the container %s must not be one of Windows", quoted(out.Path))
+		r.fail(n, p, typeValue, "the path in the container %s must not be one of Windows", tree.Quote(out.Path))
 		return out, false
 	}
 	return out, true
@@ -177,9 +179,9 @@ func cutPaths(s string) (local, inside string, ok bool) {
 }
 
 // repo reads a path or URL, either with :PATH, and the mapping.
-func (r *reader) repo(n *node, p *path) (out Repo, ok bool) {
+func (r runReader) repo(n *tree.Node, p *path) (out Repo, ok bool) {
 	out = Repo{Path: ".", IfExists: "error"}
-	if n.form == isMapping {
+	if n.Form == tree.Mapping {
 		return r.repoMapping(n, p)
 	}
 	s, ok := r.text(n, p)
@@ -188,7 +190,7 @@ func (r *reader) repo(n *node, p *path) (out Repo, ok bool) {
 	}
 	where, inside, ok := cutRepo(s)
 	if !ok {
-		r.fail(n, p, typeValue, "must be a path or a URL of a repository, with :PATH or without, not %s", quoted(s))
+		r.fail(n, p, typeValue, "must be a path or a URL of a repository, with :PATH or without, not %s", tree.Quote(s))
 		return out, false
 	}
 	if isURL(where) {
@@ -202,7 +204,7 @@ func (r *reader) repo(n *node, p *path) (out Repo, ok bool) {
 	return out, r.repoPath(n, p, out.Path)
 }
 
-func (r *reader) repoMapping(n *node, p *path) (out Repo, ok bool) {
+func (r runReader) repoMapping(n *tree.Node, p *path) (out Repo, ok bool) {
 	out = Repo{Path: ".", IfExists: "error"}
 	f := r.mapping(n, p, "a repository")
 	out.Local, out.URL = f.optText("local_path"), f.optText("url")
@@ -226,9 +228,9 @@ func (r *reader) repoMapping(n *node, p *path) (out Repo, ok bool) {
 	return out, ok
 }
 
-func (r *reader) repoPath(n *node, p *path, s string) bool {
+func (r runReader) repoPath(n *tree.Node, p *path, s string) bool {
 	if strings.HasPrefix(s, "~") && s != "~" && !strings.HasPrefix(s, "~/") {
-		r.fail(n, p, typeValue, "~user is not supported, only ~/: %s", quoted(s))
+		r.fail(n, p, typeValue, "~user is not supported, only ~/: %s", tree.Quote(s))
 		return false
 	}
 	return true

@@ -1,12 +1,14 @@
 package config
 
 import (
-	"math"
 	"strings"
 
 	"bireme.dev/bireme/internal/core/cron"
-	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
+
+// policyReader reads the properties of profiles.
+type policyReader struct{ resourceReader }
 
 var backends = []string{
 	"amddevcloud", "aws", "azure", "cloudrift", "crusoe", "cudo", "datacrunch", "daytona", "digitalocean", "dstack",
@@ -20,7 +22,7 @@ var (
 )
 
 // policy reads the properties of a profile.
-func (r *reader) policy(f *fields) Policy {
+func (r policyReader) policy(f *fields) Policy {
 	p := Policy{
 		Backends: optItems(f, "backends", r.backend), Regions: f.optTexts("regions"),
 		AvailabilityZones: f.optTexts("availability_zones"), InstanceTypes: f.optTexts("instance_types"),
@@ -34,95 +36,40 @@ func (r *reader) policy(f *fields) Policy {
 		Fleets: optItems(f, "fleets", r.ref), Instances: optItems(f, "instances", r.instance), Tags: r.tags(f),
 		BackendOptions: r.backendOptions(f),
 	}
-	if f.has("instances") && p.Instances != nil && len(f.n.get("instances").items) == 0 {
+	if f.has("instances") && p.Instances != nil && len(f.n.Get("instances").Items) == 0 {
 		f.failAt("instances", "must not be empty")
 	}
 	return p
 }
 
-func (r *reader) backend(n *node, p *path) (string, bool) {
+func (r policyReader) backend(n *tree.Node, p *path) (string, bool) {
 	w := r.oneOf(n, p, backends)
 	return Value(w), w != nil
 }
 
-// seconds reads a duration in seconds: a number, or a whole number with s, m, h, d or w.
-func (r *reader) seconds(n *node, p *path) (int64, bool) {
-	switch n.form {
-	case isInt:
-		if !n.huge {
-			return n.int, true
-		}
-	case isFloat:
-		if !math.IsNaN(n.float) && math.Abs(n.float) < 1<<53 {
-			return int64(n.float), true
-		}
-	case isText:
-		if v, err := grammar.ParseDuration(n.text); err == nil {
-			return v, true
-		}
-	}
-	r.fail(n, p, typeValue, "must be a duration such as 90m, 2h or 1d, not %s", n.describe())
-	return 0, false
-}
-
-// duration reads a plain duration. Booleans are numbers here, by an accident of dstack's.
-func (r *reader) duration(n *node, p *path) (int64, bool) {
-	if n.form == isBool {
-		return n.whole()
-	}
-	return r.seconds(n, p)
-}
-
-// offable reads a duration that may be off; true is the default.
-func (r *reader) offable(n *node, p *path) (Limit, bool) {
-	if n.form == isBool {
-		return Limit{Off: true}, !n.truth
-	}
-	if n.form == isText && n.text == "off" {
-		return Limit{Off: true}, true
-	}
-	v, ok := r.seconds(n, p)
-	if ok && v < 0 {
-		r.fail(n, p, typeValue, "must not be negative; use off for no limit")
-		return Limit{}, false
-	}
-	return Limit{Seconds: v}, ok
-}
-
-// idle reads a duration where off is -1; true is the default.
-func (r *reader) idle(n *node, p *path) (int64, bool) {
-	if n.form == isBool {
-		return -1, !n.truth
-	}
-	if n.form == isText && n.text == "off" {
-		return -1, true
-	}
-	return r.seconds(n, p)
-}
-
 // retry reads true, false or a mapping.
-func (r *reader) retry(n *node, p *path) (out Retry, ok bool) {
-	if n.form != isMapping {
+func (r policyReader) retry(n *tree.Node, p *path) (out Retry, ok bool) {
+	if n.Form != tree.Mapping {
 		quiet := &reader{}
 		if out.On, ok = quiet.boolean(n, p); !ok {
-			r.fail(n, p, typeValue, "must be true, false or a mapping with on_events and duration, not %s", n.describe())
+			r.fail(n, p, typeValue, "must be true, false or a mapping with on_events and duration, not %s", n.Describe())
 		}
 		return out, ok
 	}
-	f := &fields{r: r, n: n, p: p}
-	out = Retry{Mapping: true, Events: optItems(f, "on_events", func(n *node, p *path) (string, bool) {
+	f := &fields{r: r.reader, n: n, p: p}
+	out = Retry{Mapping: true, Events: optItems(f, "on_events", func(n *tree.Node, p *path) (string, bool) {
 		w := r.oneOf(n, p, retryEvents)
 		return Value(w), w != nil
 	}), Duration: opt(f, "duration", r.duration)}
 	f.done()
-	if v := n.get("on_events"); v != nil && v.form == isList && len(v.items) == 0 {
+	if v := n.Get("on_events"); v != nil && v.Form == tree.List && len(v.Items) == 0 {
 		f.failAt("on_events", "must not be empty")
 		return out, false
 	}
 	return out, true
 }
 
-func (r *reader) utilization(n *node, p *path) (u UtilizationPolicy, ok bool) {
+func (r policyReader) utilization(n *tree.Node, p *path) (u UtilizationPolicy, ok bool) {
 	f := r.mapping(n, p, "a mapping with min_gpu_utilization and time_window")
 	if f == nil {
 		return u, false
@@ -132,14 +79,14 @@ func (r *reader) utilization(n *node, p *path) (u UtilizationPolicy, ok bool) {
 	}
 	if v, p := f.need("time_window"); v != nil {
 		if u.TimeWindow, ok = r.duration(v, p); ok && u.TimeWindow < 300 {
-			r.fail(v, p, typeValue, "must be at least 5m, not %s", v.describe())
+			r.fail(v, p, typeValue, "must be at least 5m, not %s", v.Describe())
 		}
 	}
 	f.done()
 	return u, true
 }
 
-func (r *reader) schedule(n *node, p *path) (s Schedule, ok bool) {
+func (r policyReader) schedule(n *tree.Node, p *path) (s Schedule, ok bool) {
 	f := r.mapping(n, p, "a mapping with cron")
 	if f == nil {
 		return s, false
@@ -147,9 +94,9 @@ func (r *reader) schedule(n *node, p *path) (s Schedule, ok bool) {
 	v, vp := f.need("cron")
 	switch {
 	case v == nil:
-	case v.form == isList:
+	case v.Form == tree.List:
 		s.Cron = items(f, "cron", r.cron)
-		if len(v.items) == 0 {
+		if len(v.Items) == 0 {
 			r.fail(v, vp, typeValue, "must not be empty")
 		}
 	default:
@@ -161,7 +108,7 @@ func (r *reader) schedule(n *node, p *path) (s Schedule, ok bool) {
 	return s, true
 }
 
-func (r *reader) cron(n *node, p *path) (string, bool) {
+func (r policyReader) cron(n *tree.Node, p *path) (string, bool) {
 	s, ok := r.text(n, p)
 	if !ok {
 		return "", false
@@ -174,9 +121,9 @@ func (r *reader) cron(n *node, p *path) (string, bool) {
 }
 
 // ref reads NAME, PROJECT/NAME and the mapping.
-func (r *reader) ref(n *node, p *path) (out Ref, ok bool) {
-	if n.form == isMapping {
-		f := &fields{r: r, n: n, p: p}
+func (r policyReader) ref(n *tree.Node, p *path) (out Ref, ok bool) {
+	if n.Form == tree.Mapping {
+		f := &fields{r: r.reader, n: n, p: p}
 		out = Ref{Project: f.optText("project"), Name: f.needText("name")}
 		f.done()
 		return out, true
@@ -188,7 +135,7 @@ func (r *reader) ref(n *node, p *path) (out Ref, ok bool) {
 	parts := strings.Split(s, "/")
 	for _, part := range parts {
 		if part == "" || len(parts) > 2 {
-			r.fail(n, p, typeValue, "must be NAME or PROJECT/NAME, not %s", quoted(s))
+			r.fail(n, p, typeValue, "must be NAME or PROJECT/NAME, not %s", tree.Quote(s))
 			return out, false
 		}
 	}
@@ -199,8 +146,8 @@ func (r *reader) ref(n *node, p *path) (out Ref, ok bool) {
 }
 
 // instance reads a name, or a mapping with a name, a hostname, or a fleet and a number.
-func (r *reader) instance(n *node, p *path) (s InstanceSelector, ok bool) {
-	filled := func(n *node, p *path) (string, bool) {
+func (r policyReader) instance(n *tree.Node, p *path) (s InstanceSelector, ok bool) {
+	filled := func(n *tree.Node, p *path) (string, bool) {
 		v, ok := r.text(n, p)
 		if ok && v == "" {
 			r.fail(n, p, typeValue, "must not be empty")
@@ -208,11 +155,11 @@ func (r *reader) instance(n *node, p *path) (s InstanceSelector, ok bool) {
 		}
 		return v, ok
 	}
-	if n.form != isMapping {
+	if n.Form != tree.Mapping {
 		s.Name, ok = filled(n, p)
 		return s, ok
 	}
-	f := &fields{r: r, n: n, p: p}
+	f := &fields{r: r.reader, n: n, p: p}
 	switch {
 	case f.has("hostname"):
 		v, vp := f.get("hostname")
@@ -240,42 +187,44 @@ var (
 	tagValue = lazy(`^[a-zA-Z0-9 .:/=_\-+@]{0,256}$`)
 )
 
-func (r *reader) tags(f *fields) Tags {
+func (r policyReader) tags(f *fields) Tags {
 	n, p := f.get("tags")
-	if n == nil || n.form == isNull {
+	if n == nil || n.Form == tree.Null {
 		return nil
 	}
-	if n.form != isMapping {
-		r.fail(n, p, typeMapping, "must be a mapping, not %s", n.describe())
+	if n.Form != tree.Mapping {
+		r.fail(n, p, typeMapping, "must be a mapping, not %s", n.Describe())
 		return nil
 	}
 	tags := Tags{}
-	for _, e := range n.keys {
-		name, at := e.key.plain(), p.key(e.key.plain())
+	for _, e := range n.Keys {
+		name, at := e.Key.Plain(), p.key(e.Key.Plain())
 		ours := strings.HasPrefix(name, TagPrefix)
 		switch {
-		case e.value.form != isText:
-			r.fail(e.value, at, typeText, "must be a text, not %s; quote it", e.value.describe())
+		case e.Value.Form != tree.Text:
+			r.fail(e.Value, at, typeText, "must be a text, not %s; quote it", e.Value.Describe())
 		case !tagName().MatchString(name):
-			r.fail(e.key, at, typeValue, "%s is not a tag's name: up to 60 letters, digits, - and _", quoted(name))
-		case !ours && !tagValue().MatchString(e.value.text):
-			r.fail(e.value, at, typeValue, "must be up to 256 letters, digits, blanks and . : / = _ - + @, not %s",
-				quoted(e.value.text))
+			r.fail(e.Key, at, typeValue, "%s is not a tag's name: up to 60 letters, digits, - and _", tree.Quote(name))
+		case !ours && !tagValue().MatchString(e.Value.Text):
+			r.fail(e.Value, at, typeValue, "must be up to 256 letters, digits, blanks and . : / = _ - + @, not %s",
+				tree.Quote(e.Value.Text))
 		}
-		tags = append(tags, Tag{name, e.value.plain()})
+		tags = append(tags, Tag{name, e.Value.Plain()})
 	}
 	return tags
 }
 
-func (r *reader) backendOptions(f *fields) []VastOptions {
+func (r policyReader) backendOptions(f *fields) []VastOptions {
 	seen := map[string]bool{}
-	return optItems(f, "backend_options", func(n *node, p *path) (v VastOptions, ok bool) {
+	return optItems(f, "backend_options", func(n *tree.Node, p *path) (v VastOptions, ok bool) {
 		m := r.mapping(n, p, "a mapping with type")
 		if m == nil {
 			return v, false
 		}
-		v = VastOptions{Type: "vastai", OfferOrder: m.word("offer_order", "score", "price"),
-			MinReliability: opt(m, "min_reliability", r.between(0, 1)), MinScore: opt(m, "min_score", r.bounded(0, anyInt))}
+		v = VastOptions{
+			Type: "vastai", OfferOrder: m.word("offer_order", "score", "price"),
+			MinReliability: opt(m, "min_reliability", r.between(0, 1)), MinScore: opt(m, "min_score", r.bounded(0, anyInt)),
+		}
 		if t, tp := m.get("type"); t != nil {
 			r.oneOf(t, tp, []string{"vastai"})
 		}

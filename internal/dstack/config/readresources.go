@@ -7,10 +7,14 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
+// resourceReader reads resources.
+type resourceReader struct{ *reader }
+
 // resourcesOf reads the key `resources`, which must not be null; absent is the default.
-func (r *reader) resourcesOf(f *fields) Resources {
+func (r resourceReader) resourcesOf(f *fields) Resources {
 	n, p := f.get("resources")
 	if n == nil {
 		return DefaultResources()
@@ -19,7 +23,7 @@ func (r *reader) resourcesOf(f *fields) Resources {
 	return v
 }
 
-func (r *reader) resources(n *node, p *path) (Resources, bool) {
+func (r resourceReader) resources(n *tree.Node, p *path) (Resources, bool) {
 	f := r.mapping(n, p, "a mapping with cpu, memory, gpu and disk")
 	out := DefaultResources()
 	if f == nil {
@@ -43,18 +47,18 @@ func (r *reader) resources(n *node, p *path) (Resources, bool) {
 }
 
 // size reads GB: a number, or a text with MB, GB or TB.
-func (r *reader) size(n *node, p *path) (Float, bool) {
-	switch n.form {
-	case isBool, isInt, isFloat:
+func (r resourceReader) size(n *tree.Node, p *path) (Float, bool) {
+	switch n.Form {
+	case tree.Bool, tree.Int, tree.Real:
 		if v, ok := (&reader{}).number(n, p); ok && !math.IsNaN(v) {
 			return Float(v), true
 		}
-	case isText:
-		if v, ok := sizeText(n.text); ok {
+	case tree.Text:
+		if v, ok := sizeText(n.Text); ok {
 			return v, true
 		}
 	}
-	r.fail(n, p, typeValue, "must be a size such as 8GB, 512MB or 1TB, not %s", n.describe())
+	r.fail(n, p, typeValue, "must be a size such as 8GB, 512MB or 1TB, not %s", n.Describe())
 	return 0, false
 }
 
@@ -84,23 +88,23 @@ func sizeText(s string) (Float, bool) {
 }
 
 // sizes reads a range of sizes.
-func (r *reader) sizes(n *node, p *path) (SizeRange, bool) {
-	lo, hi, ok := rangeOf(r, n, p, r.size, sizeText)
+func (r resourceReader) sizes(n *tree.Node, p *path) (SizeRange, bool) {
+	lo, hi, ok := rangeOf(r.reader, n, p, r.size, sizeText)
 	return SizeRange{lo, hi}, ok
 }
 
 // counts reads a range of whole numbers.
-func (r *reader) counts(n *node, p *path) (Range, bool) {
-	lo, hi, ok := rangeOf(r, n, p, r.integer, wholeText)
+func (r resourceReader) counts(n *tree.Node, p *path) (Range, bool) {
+	lo, hi, ok := rangeOf(r.reader, n, p, r.integer, tree.Whole)
 	return Range{lo, hi}, ok
 }
 
 // rangeOf reads n, a..b, a.., ..b and {min, max}. Each end is read by one, or by short in a text.
 func rangeOf[T int64 | Float](
-	r *reader, n *node, p *path, one func(*node, *path) (T, bool), short func(string) (T, bool),
+	r *reader, n *tree.Node, p *path, one func(*tree.Node, *path) (T, bool), short func(string) (T, bool),
 ) (lo, hi *T, ok bool) {
 	switch {
-	case n.form == isMapping:
+	case n.Form == tree.Mapping:
 		f := &fields{r: r, n: n, p: p}
 		before := len(r.faults)
 		lo, hi = opt(f, "min", one), opt(f, "max", one)
@@ -108,15 +112,15 @@ func rangeOf[T int64 | Float](
 		if len(r.faults) > before {
 			return nil, nil, false
 		}
-	case n.form == isText && strings.Contains(n.text, ".."):
-		left, right, _ := strings.Cut(n.text, "..")
+	case n.Form == tree.Text && strings.Contains(n.Text, ".."):
+		left, right, _ := strings.Cut(n.Text, "..")
 		for side, end := range map[string]**T{left: &lo, right: &hi} {
 			if strings.TrimSpace(side) == "" {
 				continue
 			}
 			v, good := short(side)
 			if !good {
-				r.fail(n, p, typeValue, "%s in the range %s is not valid", quoted(strings.TrimSpace(side)), quoted(n.text))
+				r.fail(n, p, typeValue, "%s in the range %s is not valid", tree.Quote(strings.TrimSpace(side)), tree.Quote(n.Text))
 				return nil, nil, false
 			}
 			*end = &v
@@ -145,20 +149,20 @@ func rangeOf[T int64 | Float](
 var arches = []string{"x86", "arm"}
 
 // cpu reads N, N..M, ARCH:N, {arch, count}, and {min, max} of old clients.
-func (r *reader) cpu(n *node, p *path) CPU {
+func (r resourceReader) cpu(n *tree.Node, p *path) CPU {
 	out := CPU{Count: from(2)}
 	switch {
-	case n.form == isMapping && (n.get("min") != nil || n.get("max") != nil):
+	case n.Form == tree.Mapping && (n.Get("min") != nil || n.Get("max") != nil):
 		out.Count, _ = r.counts(n, p)
-	case n.form == isMapping:
-		f := &fields{r: r, n: n, p: p}
+	case n.Form == tree.Mapping:
+		f := &fields{r: r.reader, n: n, p: p}
 		out.Arch = opt(f, "arch", r.arch)
 		if v, p := f.get("count"); v != nil {
 			out.Count, _ = r.counts(v, p)
 		}
 		f.done()
-	case n.form == isNull || n.form == isList || n.form == isTime:
-		r.fail(n, p, typeMapping, "must be a count such as 4, 2..8 or arm:4, not %s", n.describe())
+	case n.Form == tree.Null || n.Form == tree.List || n.Form == tree.Time:
+		r.fail(n, p, typeMapping, "must be a count such as 4, 2..8 or arm:4, not %s", n.Describe())
 	default:
 		r.cpuText(n, p, &out)
 	}
@@ -168,37 +172,37 @@ func (r *reader) cpu(n *node, p *path) CPU {
 	return out
 }
 
-func (r *reader) arch(n *node, p *path) (string, bool) {
-	if n.form == isText && slices.Contains(arches, strings.ToLower(n.text)) {
-		return strings.ToLower(n.text), true
+func (r resourceReader) arch(n *tree.Node, p *path) (string, bool) {
+	if n.Form == tree.Text && slices.Contains(arches, strings.ToLower(n.Text)) {
+		return strings.ToLower(n.Text), true
 	}
 	r.oneOf(n, p, arches)
 	return "", false
 }
 
 // cpuText reads tokens joined by colons: an architecture, a count or range, each at most once.
-func (r *reader) cpuText(n *node, p *path, out *CPU) {
+func (r resourceReader) cpuText(n *tree.Node, p *path, out *CPU) {
 	counted := false
-	for _, token := range strings.Split(n.plain(), ":") {
+	for _, token := range strings.Split(n.Plain(), ":") {
 		token = strings.TrimSpace(token)
 		lower := strings.ToLower(token)
 		isArch := slices.Contains(arches, lower)
 		switch {
 		case token == "":
-			r.fail(n, p, typeValue, "%s has an empty part", quoted(n.plain()))
+			r.fail(n, p, typeValue, "%s has an empty part", tree.Quote(n.Plain()))
 		case isArch && out.Arch != nil:
-			r.fail(n, p, typeValue, "%s names two architectures", quoted(n.plain()))
+			r.fail(n, p, typeValue, "%s names two architectures", tree.Quote(n.Plain()))
 		case isArch:
 			out.Arch = &lower
 			continue
 		case counted:
-			r.fail(n, p, typeValue, "%s gives two counts", quoted(n.plain()))
+			r.fail(n, p, typeValue, "%s gives two counts", tree.Quote(n.Plain()))
 		default:
-			quiet := &reader{}
-			part := &node{form: isText, text: token, line: n.line, col: n.col}
+			quiet := resourceReader{&reader{}}
+			part := &tree.Node{Form: tree.Text, Text: token, Line: n.Line, Column: n.Column}
 			v, ok := quiet.counts(part, p)
 			if !ok {
-				r.fail(n, p, typeValue, "%s is neither a count such as 4 or 2..8 nor x86 or arm", quoted(token))
+				r.fail(n, p, typeValue, "%s is neither a count such as 4 or 2..8 nor x86 or arm", tree.Quote(token))
 				return
 			}
 			out.Count, counted = v, true
@@ -209,16 +213,16 @@ func (r *reader) cpuText(n *node, p *path, out *CPU) {
 }
 
 // gpu reads the short form or the mapping.
-func (r *reader) gpu(n *node, p *path) (out GPU, ok bool) {
+func (r resourceReader) gpu(n *tree.Node, p *path) (out GPU, ok bool) {
 	out.Count = from(1)
-	switch n.form {
-	case isMapping:
+	switch n.Form {
+	case tree.Mapping:
 		return r.gpuMapping(n, p)
-	case isList, isTime:
-		r.fail(n, p, typeMapping, "must be a count, a text such as A100:80GB:2 or a mapping, not %s", n.describe())
+	case tree.List, tree.Time:
+		r.fail(n, p, typeMapping, "must be a count, a text such as A100:80GB:2 or a mapping, not %s", n.Describe())
 		return out, false
 	}
-	g, err := grammar.ParseGPU(n.plain())
+	g, err := grammar.ParseGPU(n.Plain())
 	if err != nil {
 		r.fail(n, p, typeValue, "%s", err.Error())
 		return out, false
@@ -252,13 +256,13 @@ func float(v *float64) *Float {
 
 var vendors = []string{"nvidia", "amd", "google", "intel", "tenstorrent"}
 
-func (r *reader) gpuMapping(n *node, p *path) (out GPU, ok bool) {
+func (r resourceReader) gpuMapping(n *tree.Node, p *path) (out GPU, ok bool) {
 	out.Count = from(1)
-	f := &fields{r: r, n: n, p: p}
+	f := &fields{r: r.reader, n: n, p: p}
 	out.Vendor = opt(f, "vendor", r.vendor)
-	if v, vp := f.get("name"); v != nil && v.form == isList {
+	if v, vp := f.get("name"); v != nil && v.Form == tree.List {
 		out.Name = f.texts("name")
-	} else if v != nil && v.form != isNull {
+	} else if v != nil && v.Form != tree.Null {
 		if s, ok := r.text(v, vp); ok {
 			out.Name = []string{s}
 		}
@@ -272,9 +276,9 @@ func (r *reader) gpuMapping(n *node, p *path) (out GPU, ok bool) {
 	return out, true
 }
 
-func (r *reader) vendor(n *node, p *path) (string, bool) {
-	if n.form == isText {
-		switch w := strings.ToLower(n.text); w {
+func (r resourceReader) vendor(n *tree.Node, p *path) (string, bool) {
+	if n.Form == tree.Text {
+		switch w := strings.ToLower(n.Text); w {
 		case "tpu":
 			return "google", true
 		case "tt":
@@ -290,30 +294,30 @@ func (r *reader) vendor(n *node, p *path) (string, bool) {
 }
 
 // capability reads 7.5, "7.5" or [7, 5]; never a whole number, which could be either part.
-func (r *reader) capability(n *node, p *path) (out [2]int, ok bool) {
-	if n.form == isList && len(n.items) == 2 {
-		a, ok1 := n.items[0].whole()
-		b, ok2 := n.items[1].whole()
+func (r resourceReader) capability(n *tree.Node, p *path) (out [2]int, ok bool) {
+	if n.Form == tree.List && len(n.Items) == 2 {
+		a, ok1 := n.Items[0].Whole()
+		b, ok2 := n.Items[1].Whole()
 		if ok1 && ok2 {
 			return [2]int{int(a), int(b)}, true
 		}
 	}
-	if n.form == isFloat || n.form == isText {
-		major, minor, cut := strings.Cut(n.plain(), ".")
-		a, ok1 := wholeText(major)
-		b, ok2 := wholeText(minor)
+	if n.Form == tree.Real || n.Form == tree.Text {
+		major, minor, cut := strings.Cut(n.Plain(), ".")
+		a, ok1 := tree.Whole(major)
+		b, ok2 := tree.Whole(minor)
 		if cut && ok1 && ok2 {
 			return [2]int{int(a), int(b)}, true
 		}
 	}
-	r.fail(n, p, typeValue, "must be a compute capability such as 8.0, not %s", n.describe())
+	r.fail(n, p, typeValue, "must be a compute capability such as 8.0, not %s", n.Describe())
 	return out, false
 }
 
 // disk reads a size, a range of sizes or {size}.
-func (r *reader) disk(n *node, p *path) (Disk, bool) {
-	if n.form == isMapping && n.get("min") == nil && n.get("max") == nil {
-		f := &fields{r: r, n: n, p: p}
+func (r resourceReader) disk(n *tree.Node, p *path) (Disk, bool) {
+	if n.Form == tree.Mapping && n.Get("min") == nil && n.Get("max") == nil {
+		f := &fields{r: r.reader, n: n, p: p}
 		var d Disk
 		if v, p := f.need("size"); v != nil {
 			d.Size, _ = r.sizes(v, p)

@@ -3,10 +3,15 @@ package config
 import (
 	"regexp"
 	"strings"
+
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
+// runReader reads tasks and dev environments, and what services share with them.
+type runReader struct{ policyReader }
+
 // run reads what tasks, dev environments and services share.
-func (r *reader) run(f *fields, kind Kind) Run {
+func (r runReader) run(f *fields, kind Kind) Run {
 	run := Run{
 		Type: kind, Name: f.optText("name"), Image: f.optText("image"), User: opt(f, "user", r.user),
 		Privileged: f.flag("privileged", false), Entrypoint: opt(f, "entrypoint", r.entrypoint),
@@ -22,15 +27,15 @@ func (r *reader) run(f *fields, kind Kind) Run {
 	} else {
 		f.get("home_dir")
 	}
-	if n := f.n.get("repos"); n != nil && len(n.items) > 1 {
-		f.failAt("repos", "has %d repositories; a run has at most one", len(n.items))
+	if n := f.n.Get("repos"); n != nil && len(n.Items) > 1 {
+		f.failAt("repos", "has %d repositories; a run has at most one", len(n.Items))
 	}
 	r.oneImage(f)
 	return run
 }
 
 // oneImage refuses keys that each say what the image is. The fault is at the later one.
-func (r *reader) oneImage(f *fields) {
+func (r runReader) oneImage(f *fields) {
 	for _, pair := range [][2]string{{"image", "python"}, {"image", "docker"}, {"python", "docker"}, {"nvcc", "docker"}} {
 		if f.on(pair[0]) && f.on(pair[1]) {
 			f.failAt(pair[1], "cannot be combined with %s", pair[0])
@@ -40,11 +45,11 @@ func (r *reader) oneImage(f *fields) {
 
 // on reports whether a key is there with something other than false.
 func (f *fields) on(key string) bool {
-	v := f.n.get(key)
-	return v != nil && !v.saysNothing()
+	v := f.n.Get(key)
+	return v != nil && !v.SaysNothing()
 }
 
-func (r *reader) task(f *fields) *Task {
+func (r runReader) task(f *fields) *Task {
 	t := &Task{
 		Nodes: opt(f, "nodes", r.bounded(1, anyInt)), Ports: items(f, "ports", r.port), Commands: f.texts("commands"),
 	}
@@ -62,8 +67,9 @@ func (r *reader) task(f *fields) *Task {
 			f.failAt(key, "cannot be combined with groups; write it in each group")
 		}
 	}
-	r.groups(f, func(n *node, p *path) {
-		if v := n.get("commands"); (v == nil || v.saysNothing()) && !f.on("image") {
+	groups, gp := f.get("groups")
+	r.groups(groups, gp, func(n *tree.Node, p *path) {
+		if v := n.Get("commands"); (v == nil || v.SaysNothing()) && !f.on("image") {
 			r.fail(n, p, typeValue, "needs commands, or an image of the task")
 		}
 	})
@@ -74,32 +80,31 @@ func (r *reader) task(f *fields) *Task {
 }
 
 // commandsOrImage refuses a run that has nothing to do.
-func (r *reader) commandsOrImage(f *fields) {
+func (r runReader) commandsOrImage(f *fields) {
 	if !f.on("commands") && !f.on("image") {
 		r.fail(f.n, f.p, typeValue, "commands or an image must be given")
 	}
 }
 
 // groups checks what all groups have in common: there are some, and each name occurs once.
-func (r *reader) groups(f *fields, each func(*node, *path)) {
-	n, p := f.get("groups")
-	if n.form != isList {
+func (r runReader) groups(n *tree.Node, p *path, each func(*tree.Node, *path)) {
+	if n.Form != tree.List {
 		return
 	}
-	if len(n.items) == 0 {
+	if len(n.Items) == 0 {
 		r.fail(n, p, typeValue, "must not be empty")
 	}
 	seen := map[string]bool{}
-	for i, g := range n.items {
-		if g.form != isMapping {
+	for i, g := range n.Items {
+		if g.Form != tree.Mapping {
 			continue
 		}
 		name := groupName("", i)
-		if v := g.get("name"); v != nil && v.form != isNull {
-			name = v.plain()
+		if v := g.Get("name"); v != nil && v.Form != tree.Null {
+			name = v.Plain()
 		}
 		if seen[name] {
-			r.fail(g, p.at(i).key("name"), typeValue, "%s is the name of an earlier group", quoted(name))
+			r.fail(g, p.at(i).key("name"), typeValue, "%s is the name of an earlier group", tree.Quote(name))
 		}
 		seen[name] = true
 		each(g, p.at(i))
@@ -116,22 +121,24 @@ func groupName(name string, i int) string {
 var groupForm = lazy(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
 // groupNameOf reads the name of a group; absent is its place, filled in by the caller.
-func (r *reader) groupNameOf(f *fields) string {
+func (r runReader) groupNameOf(f *fields) string {
 	name := opt(f, "name", r.text)
 	if name != nil && !groupForm().MatchString(*name) {
 		f.failAt("name", "%s is not a group's name: up to 40 lower-case letters, digits and dashes, no dash first",
-			quoted(*name))
+			tree.Quote(*name))
 	}
 	return Value(name)
 }
 
-func (r *reader) nodeGroup(n *node, p *path) (g NodeGroup, ok bool) {
+func (r runReader) nodeGroup(n *tree.Node, p *path) (g NodeGroup, ok bool) {
 	f := r.mapping(n, p, "a mapping with nodes, resources, commands")
 	if f == nil {
 		return g, false
 	}
-	g = NodeGroup{Name: r.groupNameOf(f), Nodes: 1, Resources: r.resourcesOf(f), Commands: f.texts("commands"),
-		Ports: items(f, "ports", r.port)}
+	g = NodeGroup{
+		Name: r.groupNameOf(f), Nodes: 1, Resources: r.resourcesOf(f), Commands: f.texts("commands"),
+		Ports: items(f, "ports", r.port),
+	}
 	if n, p := f.get("nodes"); n != nil {
 		g.Nodes, _ = r.bounded(1, anyInt)(n, p)
 	}
@@ -143,7 +150,7 @@ var ides = []string{"vscode", "cursor", "windsurf", "zed"}
 
 var windsurfForm = lazy(`^.+@[0-9a-f]+$`)
 
-func (r *reader) devEnvironment(f *fields) *DevEnvironment {
+func (r runReader) devEnvironment(f *fields) *DevEnvironment {
 	d := &DevEnvironment{
 		IDE: f.word("ide", ides...), Version: f.optText("version"), Init: f.texts("init"), Ports: items(f, "ports", r.port),
 	}
@@ -156,7 +163,7 @@ func (r *reader) devEnvironment(f *fields) *DevEnvironment {
 	case !f.given("ide"):
 		f.failAt("version", "needs ide")
 	case Value(d.IDE) == "windsurf" && !windsurfForm().MatchString(*d.Version):
-		f.failAt("version", "%s is not a version of windsurf: write VERSION@COMMIT", quoted(*d.Version))
+		f.failAt("version", "%s is not a version of windsurf: write VERSION@COMMIT", tree.Quote(*d.Version))
 	}
 	if f.given("entrypoint") {
 		f.failAt("entrypoint", "a dev environment has no entrypoint")
@@ -167,22 +174,22 @@ func (r *reader) devEnvironment(f *fields) *DevEnvironment {
 	return d
 }
 
-func (r *reader) user(n *node, p *path) (string, bool) {
+func (r runReader) user(n *tree.Node, p *path) (string, bool) {
 	s, ok := r.text(n, p)
 	if !ok {
 		return "", false
 	}
 	parts := strings.Split(s, ":")
 	for _, part := range parts {
-		if id, isNumber := wholeText(part); len(parts) > 2 || part == "" || isNumber && id < 0 {
-			r.fail(n, p, typeValue, "must be USER or USER:GROUP, by name or number, not %s", quoted(s))
+		if id, isNumber := tree.Whole(part); len(parts) > 2 || part == "" || isNumber && id < 0 {
+			r.fail(n, p, typeValue, "must be USER or USER:GROUP, by name or number, not %s", tree.Quote(s))
 			return "", false
 		}
 	}
 	return s, true
 }
 
-func (r *reader) entrypoint(n *node, p *path) (string, bool) {
+func (r runReader) entrypoint(n *tree.Node, p *path) (string, bool) {
 	s, ok := r.text(n, p)
 	if !ok {
 		return "", false
@@ -194,19 +201,19 @@ func (r *reader) entrypoint(n *node, p *path) (string, bool) {
 	return s, true
 }
 
-func (r *reader) workingDir(n *node, p *path) (string, bool) {
+func (r runReader) workingDir(n *tree.Node, p *path) (string, bool) {
 	s, ok := r.text(n, p)
 	if ok && !r.request && !strings.HasPrefix(s, "/") && s != "~" && !strings.HasPrefix(s, "~/") {
-		r.fail(n, p, typeValue, "must be absolute or start with ~/, not %s", quoted(s))
+		r.fail(n, p, typeValue, "must be absolute or start with ~/, not %s", tree.Quote(s))
 		return "", false
 	}
 	return s, ok
 }
 
-func (r *reader) shell(n *node, p *path) (string, bool) {
+func (r runReader) shell(n *tree.Node, p *path) (string, bool) {
 	s, ok := r.text(n, p)
 	if ok && s != "sh" && s != "bash" && !strings.HasPrefix(s, "/") {
-		r.fail(n, p, typeValue, "must be sh, bash or an absolute path, not %s", quoted(s))
+		r.fail(n, p, typeValue, "must be sh, bash or an absolute path, not %s", tree.Quote(s))
 		return "", false
 	}
 	return s, ok
@@ -215,19 +222,19 @@ func (r *reader) shell(n *node, p *path) (string, bool) {
 var pythons = []string{"3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"}
 
 // python reads a version. YAML reads 3.10 as the number 3.1.
-func (r *reader) python(n *node, p *path) (string, bool) {
-	if n.form == isFloat {
-		text := n.plain()
+func (r runReader) python(n *tree.Node, p *path) (string, bool) {
+	if n.Form == tree.Real {
+		text := n.Plain()
 		if text == "3.1" {
 			text = "3.10"
 		}
-		n = &node{form: isText, text: text, line: n.line, col: n.col}
+		n = &tree.Node{Form: tree.Text, Text: text, Line: n.Line, Column: n.Column}
 	}
 	s := r.oneOf(n, p, pythons)
 	return Value(s), s != nil
 }
 
-func (r *reader) registryAuth(n *node, p *path) (a RegistryAuth, ok bool) {
+func (r runReader) registryAuth(n *tree.Node, p *path) (a RegistryAuth, ok bool) {
 	f := r.mapping(n, p, "a mapping with username and password")
 	if f == nil {
 		return a, false
@@ -240,19 +247,19 @@ func (r *reader) registryAuth(n *node, p *path) (a RegistryAuth, ok bool) {
 var envForm = lazy(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 // env reads both forms: a list of NAME=VALUE, NAME= and NAME, or a mapping.
-func (r *reader) env(f *fields) Env {
+func (r runReader) env(f *fields) Env {
 	env := Env{}
 	n, p := f.get("env")
 	switch {
 	case n == nil:
-	case n.form == isList:
-		r.list(n, p, func(n *node, p *path) {
+	case n.Form == tree.List:
+		r.list(n, p, func(n *tree.Node, p *path) {
 			s, ok := r.text(n, p)
 			name, value, has := strings.Cut(s, "=")
 			switch {
 			case !ok:
 			case !envForm().MatchString(name):
-				r.fail(n, p, typeValue, "%s is not a variable's name: letters, digits and _, no digit first", quoted(name))
+				r.fail(n, p, typeValue, "%s is not a variable's name: letters, digits and _, no digit first", tree.Quote(name))
 			case env.has(name):
 				r.fail(n, p, typeValue, "%s is listed twice", name)
 			case has:
@@ -261,38 +268,38 @@ func (r *reader) env(f *fields) Env {
 				env = append(env, Variable{Name: name, From: name})
 			}
 		})
-	case n.form == isMapping:
-		for _, e := range n.keys {
+	case n.Form == tree.Mapping:
+		for _, e := range n.Keys {
 			if v, ok := r.variable(e, p); ok {
 				env = append(env, v)
 			}
 		}
 	default:
-		r.fail(n, p, typeList, "must be a list of NAME=VALUE or a mapping, not %s", n.describe())
+		r.fail(n, p, typeList, "must be a list of NAME=VALUE or a mapping, not %s", n.Describe())
 	}
 	return env
 }
 
-func (r *reader) variable(e entry, p *path) (v Variable, ok bool) {
-	v.Name = e.key.plain()
+func (r runReader) variable(e tree.Entry, p *path) (v Variable, ok bool) {
+	v.Name = e.Key.Plain()
 	p = p.key(v.Name)
 	switch {
-	case e.key.form == isBool || e.key.form == isNull:
-		r.fail(e.key, p, typeText, "a variable's name must be a text, not %s; quote it", e.key.describe())
+	case e.Key.Form == tree.Bool || e.Key.Form == tree.Null:
+		r.fail(e.Key, p, typeText, "a variable's name must be a text, not %s; quote it", e.Key.Describe())
 		return v, false
-	case e.value.form == isNull:
-		r.fail(e.value, p, typeText, "has no value; to take the caller's use the list form: env: [%s]", clip(v.Name))
+	case e.Value.Form == tree.Null:
+		r.fail(e.Value, p, typeText, "has no value; to take the caller's use the list form: env: [%s]", tree.Clip(v.Name))
 		return v, false
-	case e.value.form == isBool:
-		r.fail(e.value, p, typeText, "must be a text, not %s; quote it", e.value.describe())
+	case e.Value.Form == tree.Bool:
+		r.fail(e.Value, p, typeText, "must be a text, not %s; quote it", e.Value.Describe())
 		return v, false
-	case e.value.form == isMapping:
-		f := r.mapping(e.value, p, "a text")
+	case e.Value.Form == tree.Mapping:
+		f := r.mapping(e.Value, p, "a text")
 		v.From = f.needText("key")
 		f.done()
 		return v, v.From != ""
 	}
-	v.Value, ok = r.text(e.value, p)
+	v.Value, ok = r.text(e.Value, p)
 	return v, ok
 }
 

@@ -5,9 +5,14 @@ import (
 	"reflect"
 	"strings"
 	"unicode"
+
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
-func (r *reader) service(f *fields) *Service {
+// serviceReader reads services.
+type serviceReader struct{ runReader }
+
+func (r serviceReader) service(f *fields) *Service {
 	s := &Service{
 		Gateway: opt(f, "gateway", r.gatewayChoice), StripPrefix: f.flag("strip_prefix", true),
 		Model: opt(f, "model", r.model), HTTPS: opt(f, "https", r.https), Auth: f.flag("auth", true),
@@ -23,7 +28,7 @@ func (r *reader) service(f *fields) *Service {
 	for i := range s.Probes {
 		for j := range i {
 			if reflect.DeepEqual(s.Probes[i], s.Probes[j]) {
-				r.fail(f.n.get("probes").items[i], f.p.key("probes").at(i), typeValue, "the same probe is listed twice")
+				r.fail(f.n.Get("probes").Items[i], f.p.key("probes").at(i), typeValue, "the same probe is listed twice")
 				break
 			}
 		}
@@ -32,27 +37,27 @@ func (r *reader) service(f *fields) *Service {
 }
 
 // replicaGroups reads replicas and groups. Old clients send groups as a list of replicas.
-func (r *reader) replicaGroups(f *fields, s *Service) {
+func (r serviceReader) replicaGroups(f *fields, s *Service) {
 	n, p := f.get("replicas")
 	groups, gp := f.get("groups")
 	switch {
-	case n == nil || n.form == isNull:
-	case groups != nil && groups.form != isNull:
+	case n == nil || n.Form == tree.Null:
+	case groups != nil && groups.Form != tree.Null:
 		f.failAt("replicas", "cannot be combined with groups")
-	case n.form == isList:
+	case n.Form == tree.List:
 		groups, gp = n, p
 	default:
 		if v, ok := r.replicas(n, p); ok {
 			s.Replicas = &v
 		}
 	}
-	if groups == nil || groups.form == isNull {
+	if groups == nil || groups.Form == tree.Null {
 		r.commandsOrImage(f)
 		r.scales(f, s.Replicas, s.Scaling)
 		return
 	}
 	s.Groups = []ReplicaGroup{}
-	r.list(groups, gp, func(n *node, p *path) {
+	r.list(groups, gp, func(n *tree.Node, p *path) {
 		if g, ok := r.replicaGroup(n, p); ok {
 			g.Name = groupName(g.Name, len(s.Groups))
 			s.Groups = append(s.Groups, g)
@@ -67,7 +72,7 @@ func (r *reader) replicaGroups(f *fields, s *Service) {
 }
 
 // replicas reads a count or a range with an end.
-func (r *reader) replicas(n *node, p *path) (Range, bool) {
+func (r serviceReader) replicas(n *tree.Node, p *path) (Range, bool) {
 	v, ok := r.counts(n, p)
 	switch {
 	case !ok:
@@ -87,7 +92,7 @@ func (r *reader) replicas(n *node, p *path) (Range, bool) {
 }
 
 // scales refuses a range without scaling and scaling without a range.
-func (r *reader) scales(f *fields, replicas *Range, scaling *Scaling) {
+func (r serviceReader) scales(f *fields, replicas *Range, scaling *Scaling) {
 	ranged := replicas != nil && *replicas.Min != *replicas.Max
 	switch {
 	case ranged && !f.given("scaling"):
@@ -101,7 +106,7 @@ func (r *reader) scales(f *fields, replicas *Range, scaling *Scaling) {
 	}
 }
 
-func (r *reader) replicaGroup(n *node, p *path) (g ReplicaGroup, ok bool) {
+func (r serviceReader) replicaGroup(n *tree.Node, p *path) (g ReplicaGroup, ok bool) {
 	f := r.mapping(n, p, "a mapping with replicas, resources and commands")
 	if f == nil {
 		return g, false
@@ -132,18 +137,17 @@ func (r *reader) replicaGroup(n *node, p *path) (g ReplicaGroup, ok bool) {
 }
 
 // checkGroups checks what groups have in common with each other and with the service.
-func (r *reader) checkGroups(f *fields, groups *node, gp *path) {
-	if groups.form != isList {
+func (r serviceReader) checkGroups(f *fields, groups *tree.Node, gp *path) {
+	if groups.Form != tree.List {
 		return
 	}
-	r.groups(&fields{r: r, n: &node{form: isMapping, keys: []entry{{&node{form: isText, text: "groups"}, groups}}}, p: gp.up},
-		func(*node, *path) {})
+	r.groups(groups, gp, func(*tree.Node, *path) {})
 	routers := 0
-	for i, g := range groups.items {
-		if g.form != isMapping {
+	for i, g := range groups.Items {
+		if g.Form != tree.Mapping {
 			continue
 		}
-		in := &fields{r: r, n: g, p: gp.at(i)}
+		in := &fields{r: r.reader, n: g, p: gp.at(i)}
 		if !in.on("commands") && !in.on("image") && !f.on("image") {
 			r.fail(g, in.p, typeValue, "needs commands or an image, or an image of the service")
 		}
@@ -154,28 +158,29 @@ func (r *reader) checkGroups(f *fields, groups *node, gp *path) {
 		if routers++; routers > 1 {
 			in.failAt("router", "another group has a router already")
 		}
-		count := g.get("replicas")
+		count := g.Get("replicas")
 		if count == nil {
-			count = g.get("count")
+			count = g.Get("count")
 		}
-		if v, ok := (&reader{}).counts(orNull(count), nil); ok && (v.Min == nil || *v.Min != 1 || v.Max == nil || *v.Max != 1) {
+		v, ok := (resourceReader{&reader{}}).counts(orNull(count), nil)
+		if one := int64(1); ok && (v.Min == nil || *v.Min != one || v.Max == nil || *v.Max != one) {
 			in.failAt("router", "a group with a router must have replicas: 1")
 		}
-		if t := g.get("router").get("type"); t != nil && t.text == "dynamo" && f.on("retry") {
+		if t := g.Get("router").Get("type"); t != nil && t.Text == "dynamo" && f.on("retry") {
 			f.failAt("retry", "cannot be combined with a router of type dynamo")
 		}
 	}
 }
 
-func orNull(n *node) *node {
+func orNull(n *tree.Node) *tree.Node {
 	if n == nil {
-		return &node{}
+		return &tree.Node{}
 	}
 	return n
 }
 
 // levels refuses what is set both in the service and in a group, and images that exclude each other.
-func (r *reader) levels(f, group *fields) {
+func (r serviceReader) levels(f, group *fields) {
 	for _, key := range []string{"image", "docker", "privileged", "python", "nvcc", "spot_policy", "reservation"} {
 		if f.on(key) && group.given(key) {
 			group.failAt(key, "is set for the whole service already; write it in one place only")
@@ -190,7 +195,7 @@ func (r *reader) levels(f, group *fields) {
 	}
 }
 
-func (r *reader) router(n *node, p *path) (out Router, ok bool) {
+func (r serviceReader) router(n *tree.Node, p *path) (out Router, ok bool) {
 	f := r.mapping(n, p, "a mapping with type")
 	if f == nil {
 		return out, false
@@ -207,31 +212,31 @@ func (r *reader) router(n *node, p *path) (out Router, ok bool) {
 	return out, true
 }
 
-func (r *reader) gatewayChoice(n *node, p *path) (g GatewayChoice, ok bool) {
-	if n.form == isBool {
-		return GatewayChoice{Use: n.truth}, true
+func (r serviceReader) gatewayChoice(n *tree.Node, p *path) (g GatewayChoice, ok bool) {
+	if n.Form == tree.Bool {
+		return GatewayChoice{Use: n.Truth}, true
 	}
 	ref, ok := r.ref(n, p)
 	return GatewayChoice{Ref: &ref}, ok
 }
 
-func (r *reader) https(n *node, p *path) (HTTPS, bool) {
-	if n.form == isText && n.text == "auto" {
+func (r serviceReader) https(n *tree.Node, p *path) (HTTPS, bool) {
+	if n.Form == tree.Text && n.Text == "auto" {
 		return HTTPS{Auto: true}, true
 	}
 	v, ok := (&reader{}).boolean(n, p)
 	if !ok {
-		r.fail(n, p, typeValue, "must be true, false or auto, not %s", n.describe())
+		r.fail(n, p, typeValue, "must be true, false or auto, not %s", n.Describe())
 	}
 	return HTTPS{On: v}, ok
 }
 
-func (r *reader) model(n *node, p *path) (m Model, ok bool) {
-	if n.form != isMapping {
+func (r serviceReader) model(n *tree.Node, p *path) (m Model, ok bool) {
+	if n.Form != tree.Mapping {
 		s, ok := r.text(n, p)
 		return Model{Type: "chat", Name: s, Format: "openai", Prefix: "/v1"}, ok
 	}
-	f := &fields{r: r, n: n, p: p}
+	f := &fields{r: r.reader, n: n, p: p}
 	m = Model{Type: "chat", Name: f.needText("name"), Prefix: "/v1"}
 	if v, vp := f.get("type"); v != nil {
 		r.oneOf(v, vp, []string{"chat"})
@@ -248,7 +253,7 @@ func (r *reader) model(n *node, p *path) (m Model, ok bool) {
 	return m, true
 }
 
-func (r *reader) scaling(n *node, p *path) (s Scaling, ok bool) {
+func (r serviceReader) scaling(n *tree.Node, p *path) (s Scaling, ok bool) {
 	f := r.mapping(n, p, "a mapping with metric and target")
 	if f == nil {
 		return s, false
@@ -277,7 +282,7 @@ var (
 	headerForm  = lazy(`^[a-zA-Z0-9\-_]+$`)
 )
 
-func (r *reader) rateLimit(n *node, p *path) (l RateLimit, ok bool) {
+func (r serviceReader) rateLimit(n *tree.Node, p *path) (l RateLimit, ok bool) {
 	f := r.mapping(n, p, "a mapping with rps")
 	if f == nil {
 		return l, false
@@ -285,7 +290,7 @@ func (r *reader) rateLimit(n *node, p *path) (l RateLimit, ok bool) {
 	l = RateLimit{Prefix: "/", Key: PartitionKey{Type: "ip_address"}}
 	if v, vp := f.get("prefix"); v != nil {
 		if l.Prefix, ok = r.text(v, vp); ok && (!limitPrefix().MatchString(l.Prefix) || len(l.Prefix) > 4094) {
-			r.fail(v, vp, typeValue, `must start with / and have no blanks, \, { or }, not %s`, quoted(l.Prefix))
+			r.fail(v, vp, typeValue, `must start with / and have no blanks, \, { or }, not %s`, tree.Quote(l.Prefix))
 		}
 	}
 	if v, vp := f.need("rps"); v != nil {
@@ -302,7 +307,7 @@ func (r *reader) rateLimit(n *node, p *path) (l RateLimit, ok bool) {
 	return l, true
 }
 
-func (r *reader) partitionKey(n *node, p *path) (k PartitionKey) {
+func (r serviceReader) partitionKey(n *tree.Node, p *path) (k PartitionKey) {
 	f := r.mapping(n, p, "a mapping with type")
 	if f == nil {
 		return k
@@ -313,19 +318,19 @@ func (r *reader) partitionKey(n *node, p *path) (k PartitionKey) {
 	if k.Type == "header" {
 		k.Header = f.needText("header")
 		if f.has("header") && (!headerForm().MatchString(k.Header) || len(k.Header) > 500) {
-			f.failAt("header", "%s is not the name of a header", quoted(k.Header))
+			f.failAt("header", "%s is not the name of a header", tree.Quote(k.Header))
 		}
 	}
 	f.done()
 	return k
 }
 
-func (r *reader) uniqueLimits(f *fields, s *Service) {
+func (r serviceReader) uniqueLimits(f *fields, s *Service) {
 	seen := map[string]bool{}
 	for i, l := range s.RateLimits {
 		if seen[l.Prefix] {
-			r.fail(f.n.get("rate_limits").items[i], f.p.key("rate_limits").at(i), typeValue, "the prefix %s has a limit already",
-				quoted(l.Prefix))
+			r.fail(f.n.Get("rate_limits").Items[i], f.p.key("rate_limits").at(i), typeValue, "the prefix %s has a limit already",
+				tree.Quote(l.Prefix))
 		}
 		seen[l.Prefix] = true
 	}
@@ -333,7 +338,7 @@ func (r *reader) uniqueLimits(f *fields, s *Service) {
 
 var methods = []string{"get", "post", "put", "delete", "patch", "head"}
 
-func (r *reader) probe(n *node, p *path) (b Probe, ok bool) {
+func (r serviceReader) probe(n *tree.Node, p *path) (b Probe, ok bool) {
 	f := r.mapping(n, p, "a mapping with type")
 	if f == nil {
 		return b, false
@@ -348,7 +353,7 @@ func (r *reader) probe(n *node, p *path) (b Probe, ok bool) {
 	}
 	f.done()
 	if b.URL != nil && (!strings.HasPrefix(*b.URL, "/") || len(*b.URL) > 2048 || !printable(*b.URL)) {
-		f.failAt("url", "must start with / and have up to 2048 printable characters, not %s", quoted(*b.URL))
+		f.failAt("url", "must start with / and have up to 2048 printable characters, not %s", tree.Quote(*b.URL))
 	}
 	if b.Body != nil && (*b.Body == "" || len(*b.Body) > 2048) {
 		f.failAt("body", "must have 1 to 2048 characters")
@@ -372,16 +377,16 @@ func printable(s string) bool {
 }
 
 // second reads a duration of a second or more.
-func (r *reader) second(n *node, p *path) (int64, bool) {
+func (r serviceReader) second(n *tree.Node, p *path) (int64, bool) {
 	v, ok := r.duration(n, p)
 	if ok && v < 1 {
-		r.fail(n, p, typeValue, "must be at least 1s, not %s", n.describe())
+		r.fail(n, p, typeValue, "must be at least 1s, not %s", n.Describe())
 		return 0, false
 	}
 	return v, ok
 }
 
-func (r *reader) header(n *node, p *path) (h Header, ok bool) {
+func (r serviceReader) header(n *tree.Node, p *path) (h Header, ok bool) {
 	f := r.mapping(n, p, "a mapping with name and value")
 	if f == nil {
 		return h, false

@@ -1,11 +1,11 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
-	"strings"
+
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
 // Float is a number that the normal form writes with a point: 8.0.
@@ -17,20 +17,7 @@ func (f Float) MarshalJSON() ([]byte, error) {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return []byte("null"), nil
 	}
-	return []byte(formatFloat(v)), nil
-}
-
-// formatFloat writes a finite number as Python's repr does.
-func formatFloat(v float64) string {
-	if a := math.Abs(v); a != 0 && (a < 1e-4 || a >= 1e16) {
-		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', -1, 64), "e")
-		return mantissa + "e" + exponent
-	}
-	s := strconv.FormatFloat(v, 'f', -1, 64)
-	if !strings.Contains(s, ".") {
-		s += ".0"
-	}
-	return s
+	return []byte(tree.FormatFloat(v)), nil
 }
 
 // Env is the variables of a run in the order of the file.
@@ -45,7 +32,7 @@ type Variable struct {
 
 // MarshalJSON writes a mapping; a value that is still to come from the caller is {"key": NAME}.
 func (e Env) MarshalJSON() ([]byte, error) {
-	return writeObject(len(e), func(i int) (string, any) {
+	return tree.WriteObject(len(e), func(i int) (string, any) {
 		if e[i].From != "" {
 			return e[i].Name, map[string]string{"key": e[i].From}
 		}
@@ -64,7 +51,7 @@ func (t Tags) MarshalJSON() ([]byte, error) {
 	if t == nil {
 		return []byte("null"), nil
 	}
-	return writeObject(len(t), func(i int) (string, any) { return t[i].Name, t[i].Value })
+	return tree.WriteObject(len(t), func(i int) (string, any) { return t[i].Name, t[i].Value })
 }
 
 // Get gives the value of a tag.
@@ -75,29 +62,6 @@ func (t Tags) Get(name string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-func writeObject(n int, at func(int) (string, any)) ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, value := at(i)
-		for j, v := range []any{name, value} {
-			text, err := json.Marshal(v)
-			if err != nil {
-				return nil, err
-			}
-			b.Write(text)
-			if j == 0 {
-				b.WriteByte(':')
-			}
-		}
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
 }
 
 // MarshalJSON writes "off" or seconds.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
 // variableForm is the name of a variable between ${{ and }}: parts joined by dots, each with an index or without.
@@ -33,11 +35,11 @@ func Expand(s string, value func(name string) (text string, keep bool, err error
 		case strings.HasPrefix(s, "${{"):
 			inside, rest, closed := strings.Cut(s[3:], "}}")
 			if !closed {
-				return "", fmt.Errorf("%s is not closed by }}", quoted(s))
+				return "", fmt.Errorf("%s is not closed by }}", tree.Quote(s))
 			}
 			name := strings.TrimSpace(inside)
 			if !variableForm().MatchString(name) {
-				return "", fmt.Errorf("%s is not the name of a variable", quoted(name))
+				return "", fmt.Errorf("%s is not the name of a variable", tree.Quote(name))
 			}
 			text, keep, err := value(name)
 			if err != nil {
@@ -130,8 +132,8 @@ func (c *Configuration) resolve(r *reader, env Env, o Options) Env {
 	for _, s := range o.Env {
 		name, value, has := strings.Cut(s, "=")
 		if !envForm().MatchString(name) {
-			r.fail(nil, &path{name: "-e " + clip(s)}, typeValue,
-				"%s is not a variable's name: letters, digits and _, no digit first", quoted(name))
+			r.fail(nil, &path{name: "-e " + tree.Clip(s)}, typeValue,
+				"%s is not a variable's name: letters, digits and _, no digit first", tree.Quote(name))
 			continue
 		}
 		v := Variable{Name: name, Value: value}
@@ -183,14 +185,14 @@ func unknownVariable(of, name string) error {
 	ns, key, _ := strings.Cut(name, ".")
 	switch {
 	case of == inCommands && ns == "env":
-		return fmt.Errorf("${{ %s }}: commands write $%s", clip(name), clip(key))
+		return fmt.Errorf("${{ %s }}: commands write $%s", tree.Clip(name), tree.Clip(key))
 	case of == inCommands && ns == "secrets":
-		return fmt.Errorf("${{ %s }}: put it in env, commands then write its variable", clip(name))
+		return fmt.Errorf("${{ %s }}: put it in env, commands then write its variable", tree.Clip(name))
 	case ns == "env":
-		return fmt.Errorf("${{ %s }}: env has no %s; a bare name there takes your value, or -e gives it", clip(name),
-			clip(key))
+		return fmt.Errorf("${{ %s }}: env has no %s; a bare name there takes your value, or -e gives it", tree.Clip(name),
+			tree.Clip(key))
 	}
-	return fmt.Errorf("${{ %s }}: unknown variable; available in %s: %s; write $$ for a dollar sign", clip(name), of,
+	return fmt.Errorf("${{ %s }}: unknown variable; available in %s: %s; write $$ for a dollar sign", tree.Clip(name), of,
 		availableIn[of])
 }
 
@@ -241,26 +243,26 @@ func (c *Configuration) eachCommand(visit func(text *string, loc ...any)) {
 }
 
 // placeOf finds a value of the file for a message; what is not found is its nearest parent.
-func (c *Configuration) placeOf(loc ...any) *node {
+func (c *Configuration) placeOf(loc ...any) *tree.Node {
 	n := c.root
 	for _, step := range loc {
-		var next *node
+		var next *tree.Node
 		switch s := step.(type) {
 		case string:
 			if n == nil {
 				return nil
 			}
-			next = n.get(s)
-			if n.form == isList { // env as a list
-				for _, item := range n.items {
-					if name, _, _ := strings.Cut(item.text, "="); name == s {
+			next = n.Get(s)
+			if n.Form == tree.List { // env as a list
+				for _, item := range n.Items {
+					if name, _, _ := strings.Cut(item.Text, "="); name == s {
 						next = item
 					}
 				}
 			}
 		case int:
-			if n != nil && s < len(n.items) {
-				next = n.items[s]
+			if n != nil && s < len(n.Items) {
+				next = n.Items[s]
 			}
 		}
 		if next == nil {

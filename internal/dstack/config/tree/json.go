@@ -1,4 +1,4 @@
-package config
+package tree
 
 import (
 	"bytes"
@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// parseJSON reads one JSON value into a tree. A repeated key takes the last value.
-func parseJSON(src []byte) (*node, *Fault) {
+// ParseJSON reads one JSON value into a tree. A repeated key takes the last value.
+func ParseJSON(src []byte) (*Node, *Error) {
 	if len(src) > MaxSize {
-		return nil, &Fault{Message: fmt.Sprintf("the configuration exceeds %d bytes: it has %d", MaxSize, len(src))}
+		return nil, &Error{Message: fmt.Sprintf("the configuration exceeds %d bytes: it has %d", MaxSize, len(src))}
 	}
 	j := &jsonTree{src: src, dec: json.NewDecoder(bytes.NewReader(src)), line: 1}
 	j.dec.UseNumber()
@@ -21,7 +21,7 @@ func parseJSON(src []byte) (*node, *Fault) {
 		return nil, f
 	}
 	if _, err := j.dec.Token(); err != io.EOF {
-		return nil, j.fault(&node{}, "not valid JSON: more than one value")
+		return nil, j.fault(&Node{}, "not valid JSON: more than one value")
 	}
 	return n, nil
 }
@@ -50,13 +50,13 @@ func (j *jsonTree) place() (line, col int) {
 	return j.line, next - j.start + 1
 }
 
-func (j *jsonTree) fault(n *node, format string, args ...any) *Fault {
-	return &Fault{Line: n.line, Column: n.col, Message: fmt.Sprintf(format, args...), Type: "json_invalid"}
+func (j *jsonTree) fault(n *Node, format string, args ...any) *Error {
+	return &Error{Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)}
 }
 
-func (j *jsonTree) tree(depth int) (*node, *Fault) {
-	n := &node{}
-	n.line, n.col = j.place()
+func (j *jsonTree) tree(depth int) (*Node, *Error) {
+	n := &Node{}
+	n.Line, n.Column = j.place()
 	j.nodes++
 	switch {
 	case depth > maxDepth:
@@ -70,11 +70,11 @@ func (j *jsonTree) tree(depth int) (*node, *Fault) {
 	}
 	switch v := tok.(type) {
 	case nil:
-		n.form = isNull
+		n.Form = Null
 	case bool:
-		n.form, n.truth = isBool, v
+		n.Form, n.Truth = Bool, v
 	case string:
-		n.form, n.text = isText, v
+		n.Form, n.Text = Text, v
 	case json.Number:
 		n.jsonNumber(string(v))
 	case json.Delim:
@@ -84,10 +84,10 @@ func (j *jsonTree) tree(depth int) (*node, *Fault) {
 }
 
 // inside reads a list or a mapping up to its end.
-func (j *jsonTree) inside(n *node, open json.Delim, depth int) *Fault {
-	n.form = isList
+func (j *jsonTree) inside(n *Node, open json.Delim, depth int) *Error {
+	n.Form = List
 	if open == '{' {
-		n.form = isMapping
+		n.Form = Mapping
 	}
 	for j.dec.More() {
 		if open == '[' {
@@ -95,7 +95,7 @@ func (j *jsonTree) inside(n *node, open json.Delim, depth int) *Fault {
 			if f != nil {
 				return f
 			}
-			n.items = append(n.items, item)
+			n.Items = append(n.Items, item)
 			continue
 		}
 		key, f := j.tree(depth + 1)
@@ -115,16 +115,16 @@ func (j *jsonTree) inside(n *node, open json.Delim, depth int) *Fault {
 }
 
 // jsonNumber keeps whole numbers whole: 5 is one, 5.0 is not.
-func (n *node) jsonNumber(s string) {
+func (n *Node) jsonNumber(s string) {
 	if strings.ContainsAny(s, ".eE") {
-		n.form = isFloat
-		n.float, _ = strconv.ParseFloat(s, 64) // too large: infinite
+		n.Form = Real
+		n.Float, _ = strconv.ParseFloat(s, 64) // too large: infinite
 		return
 	}
-	n.form = isInt
+	n.Form = Int
 	v, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		n.huge, n.text = true, s
+		n.Huge, n.Text = true, s
 	}
-	n.int = v
+	n.Int = v
 }

@@ -1,4 +1,4 @@
-package config
+package tree
 
 import (
 	"bytes"
@@ -13,28 +13,28 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseYAML reads the one document of src into a tree, with YAML 1.1's rules for plain scalars.
-func parseYAML(src []byte) (*node, *Fault) {
+// ParseYAML reads the one document of src into a tree, with YAML 1.1's rules for plain scalars.
+func ParseYAML(src []byte) (*Node, *Error) {
 	if len(src) > MaxSize {
-		return nil, &Fault{Message: fmt.Sprintf("the configuration exceeds %d bytes: it has %d", MaxSize, len(src))}
+		return nil, &Error{Message: fmt.Sprintf("the configuration exceeds %d bytes: it has %d", MaxSize, len(src))}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(src))
 	var doc, more yaml.Node
 	err := dec.Decode(&doc)
 	switch {
 	case errors.Is(err, io.EOF):
-		return &node{form: isNull, line: 1, col: 1}, nil
+		return &Node{Form: Null, Line: 1, Column: 1}, nil
 	case err != nil:
 		return nil, syntaxFault(err)
 	}
 	switch err := dec.Decode(&more); {
 	case err == nil:
-		return nil, &Fault{Line: more.Line, Column: max(more.Column, 1), Message: "expected one configuration per file"}
+		return nil, &Error{Line: more.Line, Column: max(more.Column, 1), Message: "expected one configuration per file"}
 	case !errors.Is(err, io.EOF):
 		return nil, syntaxFault(err)
 	}
 	if len(doc.Content) == 0 {
-		return &node{form: isNull, line: 1, col: 1}, nil
+		return &Node{Form: Null, Line: 1, Column: 1}, nil
 	}
 	y := &unfolder{}
 	return y.tree(doc.Content[0], 0)
@@ -43,9 +43,9 @@ func parseYAML(src []byte) (*node, *Fault) {
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
 // syntaxFault words an error of the YAML parser, which names its line in the text.
-func syntaxFault(err error) *Fault {
+func syntaxFault(err error) *Error {
 	text := strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: ")
-	f := &Fault{Message: text}
+	f := &Error{Message: text}
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		f.Line, _ = strconv.Atoi(m[1])
 		f.Column, f.Message = 1, text[len(m[0]):]
@@ -57,7 +57,7 @@ func syntaxFault(err error) *Fault {
 // unfolder turns the parser's nodes into a tree. Aliases are unfolded, so that the nodes it makes are counted.
 type unfolder struct{ nodes int }
 
-func (y *unfolder) tree(n *yaml.Node, depth int) (*node, *Fault) {
+func (y *unfolder) tree(n *yaml.Node, depth int) (*Node, *Error) {
 	y.nodes++
 	switch {
 	case depth > maxDepth:
@@ -65,36 +65,36 @@ func (y *unfolder) tree(n *yaml.Node, depth int) (*node, *Fault) {
 	case y.nodes > maxNodes:
 		return nil, at(n, "the configuration unfolds to more than %d values", maxNodes)
 	}
-	t := &node{line: n.Line, col: n.Column}
+	t := &Node{Line: n.Line, Column: n.Column}
 	switch n.Kind {
 	case yaml.AliasNode:
 		t, f := y.tree(n.Alias, depth+1)
 		if f == nil {
-			t.line, t.col = n.Line, n.Column
+			t.Line, t.Column = n.Line, n.Column
 		}
 		return t, f
 	case yaml.ScalarNode:
 		return t, scalar(t, n)
 	case yaml.SequenceNode:
-		t.form = isList
+		t.Form = List
 		for _, item := range n.Content {
 			v, f := y.tree(item, depth+1)
 			if f != nil {
 				return nil, f
 			}
-			t.items = append(t.items, v)
+			t.Items = append(t.Items, v)
 		}
 		return t, nil
 	case yaml.MappingNode:
-		t.form = isMapping
+		t.Form = Mapping
 		return t, y.mapping(t, n, depth)
 	}
 	return nil, at(n, "unexpected YAML")
 }
 
 // mapping reads keys and values; what << merges comes first, and keys of the mapping itself win.
-func (y *unfolder) mapping(t *node, n *yaml.Node, depth int) *Fault {
-	var own []entry
+func (y *unfolder) mapping(t *Node, n *yaml.Node, depth int) *Error {
+	var own []Entry
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		value, f := y.tree(v, depth+1)
@@ -111,30 +111,30 @@ func (y *unfolder) mapping(t *node, n *yaml.Node, depth int) *Fault {
 		if f != nil {
 			return f
 		}
-		if key.form == isList || key.form == isMapping {
-			return at(k, "a key must be a word, not %s", key.describe())
+		if key.Form == List || key.Form == Mapping {
+			return at(k, "a key must be a word, not %s", key.Describe())
 		}
-		own = append(own, entry{key, value})
+		own = append(own, Entry{key, value})
 	}
 	for _, e := range own {
-		t.set(e.key, e.value)
+		t.set(e.Key, e.Value)
 	}
 	return nil
 }
 
 // merge adds the keys of a mapping, or of a list of them, of which the earlier win.
-func merge(t, value *node) *Fault {
-	list := []*node{value}
-	if value.form == isList {
-		list = value.items
+func merge(t, value *Node) *Error {
+	list := []*Node{value}
+	if value.Form == List {
+		list = value.Items
 	}
 	for _, m := range list {
-		if m.form != isMapping {
-			return &Fault{Line: m.line, Column: m.col, Message: "<< merges mappings, not " + m.describe()}
+		if m.Form != Mapping {
+			return &Error{Line: m.Line, Column: m.Column, Message: "<< merges mappings, not " + m.Describe()}
 		}
-		for _, e := range m.keys {
-			if e.key.form != isText || t.get(e.key.text) == nil {
-				t.set(e.key, e.value)
+		for _, e := range m.Keys {
+			if e.Key.Form != Text || t.Get(e.Key.Text) == nil {
+				t.set(e.Key, e.Value)
 			}
 		}
 	}
@@ -143,41 +143,41 @@ func merge(t, value *node) *Fault {
 
 const quotedStyles = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 
-func scalar(t *node, n *yaml.Node) *Fault {
+func scalar(t *Node, n *yaml.Node) *Error {
 	if n.Style&yaml.TaggedStyle != 0 {
 		return tagged(t, n)
 	}
 	if n.Style&quotedStyles != 0 {
-		t.form, t.text = isText, n.Value
+		t.Form, t.Text = Text, n.Value
 		return nil
 	}
-	t.raw = n.Value
+	t.Raw = n.Value
 	resolve(t, n.Value)
 	return nil
 }
 
 // tagged reads a scalar whose type is written before it.
-func tagged(t *node, n *yaml.Node) *Fault {
+func tagged(t *Node, n *yaml.Node) *Error {
 	if n.Tag == "!!str" || n.Tag == "!" {
-		t.form, t.text = isText, n.Value
+		t.Form, t.Text = Text, n.Value
 		return nil
 	}
 	resolve(t, n.Value)
-	want := map[string]form{"!!int": isInt, "!!float": isFloat, "!!bool": isBool, "!!null": isNull}
+	want := map[string]Form{"!!int": Int, "!!float": Real, "!!bool": Bool, "!!null": Null}
 	got, known := want[n.Tag]
 	switch {
 	case !known:
 		return at(n, "the YAML tag %s is not supported", n.Tag)
-	case got == isFloat && t.form == isInt:
-		t.form, t.float = isFloat, float64(t.int)
-	case got != t.form:
-		return at(n, "%s is not what the YAML tag %s says", quoted(n.Value), n.Tag)
+	case got == Real && t.Form == Int:
+		t.Form, t.Float = Real, float64(t.Int)
+	case got != t.Form:
+		return at(n, "%s is not what the YAML tag %s says", Quote(n.Value), n.Tag)
 	}
 	return nil
 }
 
-func at(n *yaml.Node, format string, args ...any) *Fault {
-	return &Fault{Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)}
+func at(n *yaml.Node, format string, args ...any) *Error {
+	return &Error{Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)}
 }
 
 // The plain scalars of YAML 1.1 (yaml.org/type), where they differ from those of 1.2.
@@ -195,30 +195,30 @@ func lazy(expr string) func() *regexp.Regexp {
 }
 
 // resolve gives a plain scalar its type.
-func resolve(t *node, s string) {
+func resolve(t *Node, s string) {
 	switch {
 	case s == "" || s == "~" || s == "null" || s == "Null" || s == "NULL":
-		t.form = isNull
+		t.Form = Null
 	case yamlBool().MatchString(s):
-		t.form = isBool
+		t.Form = Bool
 		switch strings.ToLower(s) {
 		case "yes", "true", "on":
-			t.truth = true
+			t.Truth = true
 		}
 	case yamlInt().MatchString(s):
-		t.form = isInt
+		t.Form = Int
 		t.number(s)
 	case yamlFlt().MatchString(s):
-		t.form, t.float = isFloat, floatOf(s)
+		t.Form, t.Float = Real, floatOf(s)
 	case yamlTime().MatchString(s):
-		t.form, t.text = isTime, s
+		t.Form, t.Text = Time, s
 	default:
-		t.form, t.text = isText, s
+		t.Form, t.Text = Text, s
 	}
 }
 
 // number reads an integer of YAML 1.1: decimal, 0b, 0x, octal after a 0, or base 60 with colons.
-func (n *node) number(s string) {
+func (n *Node) number(s string) {
 	digits := strings.ReplaceAll(s, "_", "")
 	body := strings.TrimLeft(digits, "+-")
 	base := 10
@@ -239,25 +239,25 @@ func (n *node) number(s string) {
 	}
 	v, err := strconv.ParseInt(sign+body, base, 64)
 	if err != nil {
-		n.huge, n.text = true, sign+body
+		n.Huge, n.Text = true, sign+body
 	}
-	n.int = v
+	n.Int = v
 }
 
-func (n *node) sexagesimal(digits string) {
+func (n *Node) sexagesimal(digits string) {
 	sign := int64(1)
 	if digits[0] == '-' {
 		sign = -1
 	}
 	for _, part := range strings.Split(strings.TrimLeft(digits, "+-"), ":") {
 		v, err := strconv.ParseInt(part, 10, 64)
-		if err != nil || n.int > 1<<56 {
-			n.huge, n.text = true, digits
+		if err != nil || n.Int > 1<<56 {
+			n.Huge, n.Text = true, digits
 			return
 		}
-		n.int = n.int*60 + v
+		n.Int = n.Int*60 + v
 	}
-	n.int *= sign
+	n.Int *= sign
 }
 
 func floatOf(s string) float64 {
