@@ -23,6 +23,7 @@ type PutMember struct {
 // UpdateProject is the body of PATCH /api/v1/projects/{project}. Nil fields stay.
 type UpdateProject struct {
 	Runtime *string `json:"runtime,omitempty"`
+	Trusted *bool   `json:"trusted,omitempty"` // administrators only
 }
 
 // UpdateProject changes a project.

@@ -25,6 +25,8 @@ type Project struct {
 	// of configurations that do not say one; empty: as the project above it has it
 	Runtime string      `json:"runtime,omitempty"`
 	Assoc   Association `json:"assoc,omitzero"`
+	// Trusted: its containers may be privileged and mount any path of their nodes. Administrators set it.
+	Trusted bool `json:"trusted,omitempty"`
 	// What follows concerns neither work nor limits.
 	Owner     UserName `json:"owner,omitempty"`          // who made it
 	Public    bool     `json:"public,omitempty"`         // every user may look at it

@@ -188,6 +188,7 @@ func (a people) projects(ctx context.Context, asJSON bool) error {
 
 func (a people) projectAdd() *cobra.Command {
 	var parent, runtime string
+	var trusted bool
 	c := &cobra.Command{
 		Use: "add NAME", Short: "add a project", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -195,34 +196,47 @@ func (a people) projectAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cl.NewProject(cmd.Context(),
-				&core.Project{Name: core.ProjectName(args[0]), Parent: core.ProjectName(parent), Runtime: runtime})
+			return cl.NewProject(cmd.Context(), &core.Project{
+				Name: core.ProjectName(args[0]), Parent: core.ProjectName(parent), Runtime: runtime, Trusted: trusted,
+			})
 		},
 	}
 	c.Flags().StringVar(&parent, "parent", "", "the `PROJECT` above it")
 	c.Flags().StringVar(&runtime, "runtime", "", runtimeHelp)
+	c.Flags().BoolVar(&trusted, "trusted", false, trustedHelp)
 	return c
 }
+
+const trustedHelp = "its containers may be privileged and mount any path of their nodes"
 
 const runtimeHelp = "process or container: what configurations run in that do not say it (default: as the project " +
 	"above it)"
 
 func (a people) projectSet() *cobra.Command {
 	var runtime string
+	var trusted bool
 	c := &cobra.Command{
 		Use: "set NAME", Short: "change a project", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("runtime") {
+			change := &client.UpdateProject{}
+			if cmd.Flags().Changed("runtime") {
+				change.Runtime = &runtime
+			}
+			if cmd.Flags().Changed("trusted") {
+				change.Trusted = &trusted
+			}
+			if *change == (client.UpdateProject{}) {
 				return app.Usagef("projects set %s: nothing to change; see --help", args[0])
 			}
 			cl, err := a.Connect()
 			if err != nil {
 				return err
 			}
-			return cl.UpdateProject(cmd.Context(), core.ProjectName(args[0]), &client.UpdateProject{Runtime: &runtime})
+			return cl.UpdateProject(cmd.Context(), core.ProjectName(args[0]), change)
 		},
 	}
 	c.Flags().StringVar(&runtime, "runtime", "", runtimeHelp)
+	c.Flags().BoolVar(&trusted, "trusted", false, trustedHelp+"; --trusted=false takes that back")
 	return c
 }
 

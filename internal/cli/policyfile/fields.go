@@ -78,6 +78,7 @@ var projectFields = append([]field[core.Project]{
 	{"description", func(p *core.Project) any { return &p.Description }},
 	{"organization", func(p *core.Project) any { return &p.Organization }},
 	{"runtime", func(p *core.Project) any { return &p.Runtime }},
+	{"trusted", func(p *core.Project) any { return &p.Trusted }},
 	{"shares", func(p *core.Project) any { return part{&p.Shares} }},
 }, assocFields(func(p *core.Project) *core.Association { return &p.Assoc })...)
 

@@ -62,7 +62,8 @@ func TestNothingIsLeftOut(t *testing.T) {
 	filled(t, reflect.ValueOf(&m).Elem())
 	filled(t, reflect.ValueOf(&p).Elem())
 	p.Members, p.Parent = []core.Member{m}, ""
-	q.Created, p.Created = 0, 0 // the server's own
+	q.Created, p.Created = 0, 0                    // the server's own
+	p.Owner, p.Public, p.Templates = "", false, "" // no policy
 	want := core.Policy{QOS: []core.QOS{q}, Projects: []core.Project{p}}
 	data, err := Format(&want)
 	if err != nil {
@@ -107,6 +108,8 @@ func filled(t *testing.T, v reflect.Value) {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		filled(t, v.Index(0))
+	case reflect.Bool:
+		v.SetBool(true)
 	case reflect.String:
 		v.SetString("some")
 	case reflect.Int32, reflect.Int64:

@@ -58,6 +58,8 @@ func readScalar(text string, to any) (err error) {
 	switch to := to.(type) {
 	case *string:
 		*to = text
+	case *bool:
+		*to, err = strconv.ParseBool(text)
 	case *core.QOSName:
 		*to = core.QOSName(text)
 	case *core.Role:
@@ -184,6 +186,11 @@ func write(from any) *yaml.Node {
 	switch v := from.(type) {
 	case *string:
 		return text(*v)
+	case *bool:
+		if !*v {
+			return nil
+		}
+		return plain("true")
 	case *core.QOSName:
 		return text(string(*v))
 	case *core.Role:

@@ -86,6 +86,7 @@ func TestContainerRules(t *testing.T) {
 	}
 	mine := mount("/etc")
 	mine.Submitter = true
+	own := core.Partition{Name: "main", Nodes: "n[1-2]", Default: true, AllowProjects: []core.ProjectName{"default"}}
 	for name, tc := range map[string]struct {
 		cfg     Config
 		by      core.Identity
@@ -115,6 +116,18 @@ func TestContainerRules(t *testing.T) {
 			core.Container{Image: "box:1", Privileged: true},
 			"", true,
 		},
+		"privileged, in partitions of its own": {
+			Config{Partitions: []core.Partition{own}},
+			alice,
+			core.Container{Image: "box:1", Privileged: true},
+			"", false,
+		},
+		"privileged, in one that shares nodes": {
+			Config{Partitions: []core.Partition{own, {Name: "all", Nodes: "n[2-3]"}}},
+			alice,
+			core.Container{Image: "box:1", Privileged: true},
+			"may be privileged", false,
+		},
 		"who says so is not heard":  {Config{}, root, core.Container{Image: "box:1", Bounded: true}, "", false},
 		"who denies it is not, too": {site, alice, core.Container{Image: "box:1"}, "", true},
 	} {
@@ -127,5 +140,34 @@ func TestContainerRules(t *testing.T) {
 		case tc.err == "" && j.Spec.Extra.Container.Bounded != tc.bounded:
 			t.Errorf("%s: bounded is %v", name, j.Spec.Extra.Container.Bounded)
 		}
+	}
+}
+
+// TestTrustedProject: an administrator gives a project's containers all rights, a manager does not.
+func TestTrustedProject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	w.must(&Register{Node: "n1", Hardware: core.Hardware{CPUs: 4, Memory: core.GiB}, Host: core.Host{Root: true}})
+	w.must(&EnsureUser{UID: 1000, UnixName: "alice"})
+	root, alice := core.Identity{User: "root", Admin: true}, core.Identity{User: "alice", UID: 1000}
+	lab := &core.Project{Name: "lab", Members: []core.Member{{User: "alice", Role: core.RoleManager}}}
+	w.must(&PutProject{By: root, Project: lab})
+	try := func() error {
+		spec := coretest.Job().Name("x").User("alice").Set(func(s *core.Spec) {
+			s.UID, s.Project, s.Runtime = 1000, "lab", ""
+			s.Extra = &core.Extra{Container: &core.Container{Image: "box:1", Privileged: true}}
+		}).Spec()
+		_, err := w.do(&Submit{By: alice, Spec: spec})
+		return err
+	}
+	trusted := *lab
+	trusted.Trusted = true
+	w.must(&PutProject{By: alice, Project: &trusted})
+	if err := try(); core.CodeOf(err) != core.Denied || !strings.Contains(err.Error(), "trusted") {
+		t.Fatalf("a manager made the project trusted: %v", err)
+	}
+	w.must(&PutProject{By: root, Project: &trusted})
+	if err := try(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -276,6 +276,12 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 	if err := speccheck.Spec(&spec); err != nil {
 		return err
 	}
+	if c := spec.More().Container; c != nil && !c.Bounded &&
+		(spec.Partition != next.Spec.Partition || spec.Project != next.Spec.Project) { // its rights may have been theirs
+		if err := s.admitRuntime(in.By, &spec); err != nil {
+			return err
+		}
+	}
 	if reranks := in.Nice != nil || in.QOS != nil || in.Site != nil || in.Run != nil || in.Spec.AskChange.Any(); reranks &&
 		next.Priority != 0 && in.Priority == nil &&
 		(s.priorities == nil || !next.Flags.Has(core.FixedPriority)) {

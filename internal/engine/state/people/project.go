@@ -58,7 +58,7 @@ func (d *Directory) CheckProject(by core.Identity, project *core.Project, create
 	}
 	p.Members = slices.Clone(p.Members)
 	if !by.Admin { // a manager's project exists
-		p.Shares, p.Parent, p.Assoc = old.Shares, old.Parent, old.Assoc
+		p.Shares, p.Parent, p.Assoc, p.Trusted = old.Shares, old.Parent, old.Assoc, old.Trusted
 		for i := range p.Members {
 			m := &p.Members[i]
 			m.Assoc = old.Member(m.User).Assoc

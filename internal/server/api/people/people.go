@@ -136,12 +136,12 @@ func (a *People) UpdateProject(_ http.ResponseWriter, r *http.Request, who *call
 	if !ok || !v.SeesProject(old.Name) {
 		return nil, core.Errorf(core.NotFound, "there is no project %q", r.PathValue("project")).Because("invalid_project")
 	}
-	in := ProjectBody{Parent: old.Parent, Shares: old.Shares, Runtime: old.Runtime}
+	in := ProjectBody{Parent: old.Parent, Shares: old.Shares, Runtime: old.Runtime, Trusted: old.Trusted}
 	if err := call.Decode(r, &in); err != nil {
 		return nil, err
 	}
 	p := *old
-	p.Parent, p.Shares, p.Runtime = in.Parent, in.Shares, in.Runtime
+	p.Parent, p.Shares, p.Runtime, p.Trusted = in.Parent, in.Shares, in.Runtime, in.Trusted
 	if in.Assoc != nil {
 		p.Assoc = *in.Assoc
 	}
@@ -155,6 +155,7 @@ type ProjectBody struct {
 	Parent  core.ProjectName  `json:"parent,omitempty"`
 	Shares  int32             `json:"shares,omitempty"`
 	Runtime string            `json:"runtime"`
+	Trusted bool              `json:"trusted,omitempty"`
 	Assoc   *core.Association `json:"assoc,omitempty"` // nil: as it is
 }
 
