@@ -37,14 +37,14 @@ func (s *State) updateAccrual() {
 		}
 	}
 	for _, j := range change {
-		edit := s.editJob(j)
-		next := edit.job
+		edit := s.jobs.Edit(j)
+		next := edit.Job
 		if next.Accrue = 0; due(j) && j.Accrue == 0 {
 			next.Accrue = max(1, j.Eligible, j.Released)
 			if g := s.gate(l.tally, j); g.Bounded() && before != nil && before.Accrual && next.Accrue < s.priorities.began {
 				next.Accrue = s.rec.Now() // it was not its turn until now
 			}
 		}
-		edit.commitSilently() // priorities show it
+		edit.CommitSilently() // priorities show it
 	}
 }

@@ -3,6 +3,7 @@ package state
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 )
 
 // maxSplitTasks is how many tasks of an array one change may take apart: each costs a record.
@@ -11,7 +12,7 @@ const maxSplitTasks = 1000
 // splitForUpdate finds what an update is to change: a copy of the job, or, where it names some of the tasks that wait
 // in an array, a copy of the first of them as it will be when it is a job of its own, and which they are.
 func (s *State) splitForUpdate(in *UpdateJob, j *core.Job) (next *core.Job, tasks taskset.Set, err error) {
-	next = cloneJob(j)
+	next = jobs.Clone(j)
 	if in.Tasks.Empty() {
 		return next, tasks, nil
 	}
@@ -41,16 +42,16 @@ func (s *State) splitForUpdate(in *UpdateJob, j *core.Job) (next *core.Job, task
 
 // putSplitTasks stores the tasks as jobs of their own, all as next is, and what is left of the array.
 func (s *State) putSplitTasks(in *UpdateJob, j, next *core.Job, tasks taskset.Set) {
-	edit := s.editJob(j)
+	edit := s.jobs.Edit(j)
 	left := *j.Array
 	left.Tasks = left.Tasks.Minus(tasks)
-	edit.job.Array = &left
-	edit.commitSilently()
+	edit.Job.Array = &left
+	edit.CommitSilently()
 	for k := range tasks.All() {
-		edit := s.editJob(next)
+		edit := s.jobs.Edit(next)
 		ref := *j.Array
 		ref.Task, ref.Tasks = int32(k), taskset.Set{}
-		edit.job.ID, edit.job.Array = s.rec.TakeJobID(), &ref
-		edit.commitWith(core.JobUpdated, core.Event{By: in.By.User})
+		edit.Job.ID, edit.Job.Array = s.rec.TakeJobID(), &ref
+		edit.CommitWith(core.JobUpdated, core.Event{By: in.By.User})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 )
 
 // boxed makes a world of two nodes and starts a job with a container on each.
@@ -47,7 +48,7 @@ func TestHolderEndsItsJob(t *testing.T) {
 			"the container on n2: no such image",
 		},
 		"memory": {
-			Exited{Cause: CauseOOM, Exit: core.Exit{Signal: 9}, Message: "out of memory"},
+			Exited{Cause: jobs.CauseOOM, Exit: core.Exit{Signal: 9}, Message: "out of memory"},
 			core.OutOfMemory,
 			"the container on n2: out of memory",
 		},

@@ -5,8 +5,8 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
-	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine/state/depend"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 )
 
 // submitOrder orders jobs by when they were submitted: tasks stand where their array does.
@@ -107,8 +107,8 @@ func (s *State) reevaluateDependency(id core.JobID, ends []depend.Ending, new bo
 			}
 		}
 	}
-	edit := s.editJob(j)
-	next := edit.job
+	edit := s.jobs.Edit(j)
+	next := edit.Job
 	needs := *j.Needs
 	needs.Left = slices.Clone(needs.Left)
 	next.Needs = &needs
@@ -141,7 +141,7 @@ func (s *State) reevaluateDependency(id core.JobID, ends []depend.Ending, new bo
 		}
 		i++
 	}
-	edit.storeDependency(j, met && needs.Any, from)
+	s.storeDependency(&edit, j, met && needs.Any, from)
 }
 
 // releasePairedTasks frees the tasks of an array whose counterparts have ended, each as a job of its own; it returns
@@ -155,7 +155,7 @@ func (s *State) releasePairedTasks(j *core.Job, e *depend.Ending) *core.Job {
 	}
 	both := e.Paired(j.Array.Tasks)
 	for k := range both.All() {
-		task := s.splitTask(j, int32(k))
+		task := s.jobs.SplitTask(j, int32(k))
 		needs := *j.Needs
 		needs.Left = slices.Clone(needs.Left)
 		if e.OK {
@@ -164,8 +164,8 @@ func (s *State) releasePairedTasks(j *core.Job, e *depend.Ending) *core.Job {
 			needs.Left[at].Failed = true
 		}
 		task.Needs = &needs
-		edit := s.editRecord(task)
-		edit.storeDependency(nil, e.OK && needs.Any, 0)
+		edit := s.jobs.EditRecord(task)
+		s.storeDependency(&edit, nil, e.OK && needs.Any, 0)
 		rest, ok := s.rec.Job(j.ID)
 		if !ok || !rest.IsArray() {
 			return nil
@@ -175,42 +175,24 @@ func (s *State) releasePairedTasks(j *core.Job, e *depend.Ending) *core.Job {
 	return j
 }
 
-// splitTask takes one task off an array that waits, as a record of its own that the caller stores. The last one is the
-// array's record itself.
-func (s *State) splitTask(j *core.Job, k int32) *core.Job {
-	task := cloneJob(j)
-	ref := *j.Array
-	ref.Task, ref.Tasks = k, taskset.Set{}
-	task.Array = &ref
-	if j.Array.Tasks.Len() > 1 {
-		edit := s.editJob(j)
-		left := *j.Array
-		left.Tasks = left.Tasks.Remove(int(k))
-		edit.job.Array = &left
-		edit.commitSilently()
-		task.ID = s.rec.TakeJobID()
-	}
-	return task
-}
-
 // storeDependency stores a job whose needs were worked out anew; j is what it was, nil for a task that was just split
 // off.
-func (e *jobEdit) storeDependency(j *core.Job, enough bool, from core.Time) {
-	if enough || len(e.job.Needs.Left) == 0 {
-		e.job.Needs = nil
-		e.job.Eligible = max(e.s.rec.Now(), e.job.Spec.Begin, from)
+func (s *State) storeDependency(e *jobs.Edit, j *core.Job, enough bool, from core.Time) {
+	if enough || len(e.Job.Needs.Left) == 0 {
+		e.Job.Needs = nil
+		e.Job.Eligible = max(s.rec.Now(), e.Job.Spec.Begin, from)
 	}
-	e.job.Reason = dependencyReason(e.job)
-	if e.job.Reason == core.ReasonDependencyNever && e.job.Spec.KillInvalid() {
-		e.job.Start = e.s.rec.Now()
-		e.end(core.Cancelled, core.ReasonDependencyNever, "what it waits for can never happen any more")
-		e.commit()
+	e.Job.Reason = dependencyReason(e.Job)
+	if e.Job.Reason == core.ReasonDependencyNever && e.Job.Spec.KillInvalid() {
+		e.Job.Start = s.rec.Now()
+		e.End(core.Cancelled, core.ReasonDependencyNever, "what it waits for can never happen any more")
+		e.Commit()
 		return
 	}
-	if j == nil || j.Reason != e.job.Reason || j.Needs.String() != e.job.Needs.String() {
-		e.commitWith(core.JobUpdated, core.Event{Data: append(appendJSON([]byte(`{"needs":`), e.job.Needs.String()), '}')})
-	} else if !slices.Equal(j.Needs.Left, e.job.Needs.Left) {
-		e.commitSilently() // a task of an array it waits for ended badly: nothing to show yet, but not to be forgotten
+	if j == nil || j.Reason != e.Job.Reason || j.Needs.String() != e.Job.Needs.String() {
+		e.CommitWith(core.JobUpdated, core.Event{Data: append(appendJSON([]byte(`{"needs":`), e.Job.Needs.String()), '}')})
+	} else if !slices.Equal(j.Needs.Left, e.Job.Needs.Left) {
+		e.CommitSilently() // a task of an array it waits for ended badly: nothing to show yet, but not to be forgotten
 	}
 }
 

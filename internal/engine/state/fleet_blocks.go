@@ -43,7 +43,7 @@ func (s *State) setFleetBlocks(f *core.Fleet) {
 		edit := s.editNode(n)
 		next := edit.node
 		if edit.setBlocks(); next.Blocks != n.Blocks || next.Flags != n.Flags {
-			edit.commit("")
+			edit.Commit("")
 		}
 	}
 }

@@ -1,17 +1,12 @@
 package state
 
 import (
-	"fmt"
-
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
 )
-
-// A het job is several jobs, its components, with ids that follow each other. They wait, start and go back to the queue
-// together. Only the first has a script, and when it ends all end as it did. One of the others that ends while they run
-// takes all with it, as its nodes are what the script counts on, unless somebody cancelled just that one.
 
 // submitHet files all components, or none.
 func (s *State) submitHet(in *Submit) (*Submitted, error) {
@@ -59,37 +54,6 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 	return &Submitted{ID: jobs[0].ID}, nil
 }
 
-// hetComponent finds a live component: the job of that number, if it says itself that it is one.
-func (s *State) hetComponent(ref *core.HetRef, offset int32) (*core.Job, bool) {
-	j, ok := s.rec.Job(ref.Lead + core.JobID(offset))
-	if !ok {
-		return nil, false
-	}
-	if own := j.Spec.More().Het; own == nil || own.Lead != ref.Lead || own.Count != ref.Count || own.Offset != offset {
-		return nil, false
-	}
-	return j, true
-}
-
-// hetComplete tells whether a job is none of several components, or all of them are live.
-func (s *State) hetComplete(j *core.Job) bool {
-	ref := j.Spec.More().Het
-	if ref == nil {
-		return true
-	}
-	for k := range ref.Count {
-		if _, ok := s.hetComponent(ref, k); !ok {
-			return false
-		}
-	}
-	return true
-}
-
-func errHetComponent(j *core.Job, ref *core.HetRef, what string) error {
-	return core.Errorf(core.Conflict, "job %d is component %d of job %d, which is %s as a whole", j.ID, ref.Offset,
-		ref.Lead, what).Because("het_component")
-}
-
 // checkHetStart checks that all components can start where the plan says, side by side.
 func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 	if ref.Offset != 0 || len(in.Rest) != int(ref.Count)-1 {
@@ -107,7 +71,7 @@ func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 		if k > 0 {
 			part = &in.Rest[k-1]
 		}
-		j, ok := s.hetComponent(ref, int32(k))
+		j, ok := s.jobs.HetComponent(ref, int32(k))
 		if !ok || part.Job != j.ID || j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.rec.Now() {
 			return core.Errorf(core.Conflict, "component %d of job %d does not wait to start", k, ref.Lead)
 		}
@@ -136,73 +100,9 @@ func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 
 func releaseStake(t *policy.Tally, st *policy.Stake) func() { return func() { t.End(st) } }
 
-// hetJobChanged lets the other components follow one that has just ended or goes back to the queue.
-func (s *State) hetJobChanged(old, j *core.Job, ref *core.HetRef) {
-	if old == nil {
-		return
-	}
-	// It was on its way back to the queue and ends instead.
-	calledOff := old.Flags.Has(core.Requeueing) && !j.Flags.Has(core.Requeueing) && j.State.Final()
-	if isOver(old) && !calledOff || !isOver(j) && !wasRequeued(old, j) {
-		return
-	}
-	if ref.Offset == 0 {
-		for k := int32(1); k < ref.Count; k++ {
-			switch f, ok := s.hetComponent(ref, k); {
-			case !ok:
-			case !isOver(f):
-				s.followComponent(f, j, "")
-			case j.State.Final() && !j.Flags.Has(core.Requeueing) && f.Flags.Has(core.Requeueing): // it would come back alone
-				edit := s.editJob(f)
-				next := edit.job
-				next.Flags &^= core.Requeueing | core.RequeueHold
-				next.Stop = j.Stop
-				edit.end(j.State, j.Reason, "")
-				edit.commit()
-			}
-		}
-		return
-	}
-	if old.State != core.Pending && j.Stop != nil && j.Stop.As == core.Cancelled {
-		return // just this one
-	}
-	if lead, ok := s.hetComponent(ref, 0); ok && !isOver(lead) {
-		s.followComponent(lead, j, fmt.Sprintf("component %d+%d ended as %s", ref.Lead, ref.Offset, j.State))
-	}
-}
-
-// wasRequeued tells whether a job that ran is in the queue again.
-func wasRequeued(old, j *core.Job) bool { return old.Alloc != nil && j.State == core.Pending }
-
-// followComponent ends a component as another one did, or sends it back to the queue with it.
-func (s *State) followComponent(f, after *core.Job, message string) {
-	edit := s.editJob(f)
-	next := edit.job
-	switch {
-	case after.Flags.Has(core.Requeueing) || after.State == core.Pending:
-		if f.Alloc == nil { // it is back already
-			return
-		}
-		edit.markRequeue(stoppedBy(after), after.Flags.Any(core.RequeueHold|core.HeldRequeues), after.Message)
-		next.Flags |= after.Flags & (core.HeldUser | core.HeldAdmin)
-	case after.Stop != nil && f.State == core.Pending:
-		next.Stop = after.Stop
-		next.Start = s.rec.Now() // as Slurm: see cancelPending
-		edit.end(after.State, after.Reason, "")
-	default:
-		if after.Stop != nil {
-			next.Stop = after.Stop
-			next.Flags |= after.Flags & core.CancelAsked
-		}
-		next.Exit = after.Exit
-		edit.end(after.State, after.Reason, message)
-	}
-	edit.commit()
-}
-
 // scriptlessDeadline is when time ends a component that has no script, whose keeper would watch it; 0: never.
 func (s *State) scriptlessDeadline(j *core.Job) core.Time {
-	if j.State != core.Running || isOver(j) || j.Spec.Batches() || j.Spec.TimeLimit <= 0 ||
+	if j.State != core.Running || jobs.IsOver(j) || j.Spec.Batches() || j.Spec.TimeLimit <= 0 ||
 		j.Spec.TimeLimit == core.Forever {
 		return 0
 	}
@@ -216,11 +116,11 @@ func changesAllComponents(in *UpdateJob) bool {
 
 // updateComponents makes the change of the first component to the others, if it was made.
 func (s *State) updateComponents(in *UpdateJob, was *core.Job, ref *core.HetRef) {
-	if lead, ok := s.hetComponent(ref, 0); !ok || lead == was {
+	if lead, ok := s.jobs.HetComponent(ref, 0); !ok || lead == was {
 		return
 	}
 	for k := int32(1); k < ref.Count; k++ {
-		if f, ok := s.hetComponent(ref, k); ok && !f.State.Final() {
+		if f, ok := s.jobs.HetComponent(ref, k); ok && !f.State.Final() {
 			part := UpdateJob{
 				By: in.By, Job: f.ID, Hold: in.Hold, AdminHold: in.AdminHold, Priority: in.Priority,
 				Dependency: in.Dependency, Ended: in.Ended, Seen: in.Seen, part: true,
@@ -232,11 +132,11 @@ func (s *State) updateComponents(in *UpdateJob, was *core.Job, ref *core.HetRef)
 
 // suspendComponents stops the other components with the first one, if it was stopped, or lets them go on.
 func (s *State) suspendComponents(in *Suspend, was *core.Job, ref *core.HetRef) {
-	if lead, ok := s.hetComponent(ref, 0); ref.Offset > 0 || !ok || lead == was {
+	if lead, ok := s.jobs.HetComponent(ref, 0); ref.Offset > 0 || !ok || lead == was {
 		return
 	}
 	for k := int32(1); k < ref.Count; k++ {
-		if f, ok := s.hetComponent(ref, k); ok && !isOver(f) {
+		if f, ok := s.jobs.HetComponent(ref, k); ok && !jobs.IsOver(f) {
 			_, _ = (&Suspend{By: in.By, Job: f.ID, Resume: in.Resume, part: true}).apply(s) // it may be so already
 		}
 	}

@@ -1,10 +1,9 @@
 package state
 
 import (
-	"time"
-
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -61,38 +60,16 @@ type Cancel struct {
 }
 
 // Exited reports the end of a step on a node, from its agent. Reply: nil. It may come twice.
-type Exited struct {
-	Node    core.NodeName
-	Job     core.JobID
-	Attempt int32
-	Step    string // "batch", "0", …
-	Exit    core.Exit
-	Cause   ExitCause
-	Message string
-	Usage   core.Usage
-	Elapsed time.Duration
-	At      core.Time `json:",omitempty"` // when it ended; 0: now
-	JobDone bool      // the node holds nothing of the job any more
-	Image   string    // digest of the image it ran in
-}
+type Exited jobs.ExitReport
 
 // ExitCause is why a step ended, when its exit status does not say.
-type ExitCause string
+type ExitCause = jobs.ExitCause
 
-// The causes.
+// The causes that others than agents name.
 const (
-	CauseExit      ExitCause = ""
-	CauseOOM       ExitCause = "oom"
-	CauseTimeout   ExitCause = "timeout"
-	CauseCancelled ExitCause = "cancelled"
-	CauseLaunch    ExitCause = "launch_failed"
-	// somebody on the node has the port of its containers; another attempt has another
-	CausePort       ExitCause = "port_taken"
-	CauseProlog     ExitCause = "prolog_failed"
-	CauseEnv        ExitCause = "env_failed"  // the login environment could not be had
-	CauseLost       ExitCause = "keeper_lost" // its keeper died: how it ended is not known
-	CauseFenced     ExitCause = "fenced"      // its agent killed it after too long a silence
-	CauseUnkillable ExitCause = "unkillable"
+	CauseExit      = jobs.CauseExit
+	CauseCancelled = jobs.CauseCancelled
+	CauseLaunch    = jobs.CauseLaunch
 )
 
 // NodeDone reports that a node holds nothing of a job any more. Reply: nil.

@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
@@ -22,7 +23,7 @@ func (in *Cancel) apply(s *State) (None, error) {
 	}
 	if live {
 		if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 && j.State == core.Pending {
-			return none, errHetComponent(j, ref, "cancelled")
+			return none, jobs.ErrHetComponent(j, ref, "cancelled")
 		}
 	}
 	// An array's id stands for its record and every started task; a task's own id for itself.
@@ -71,22 +72,22 @@ func (s *State) cancelTasks(in *Cancel, j *core.Job, started map[int32]core.JobI
 // cancelPendingTasks splits tasks that have not started off an array, as one record that has ended.
 func (s *State) cancelPendingTasks(in *Cancel, j *core.Job, gone taskset.Set) {
 	rest := j.Array.Tasks.Minus(gone)
-	ended := s.editJob(j)
+	ended := s.jobs.Edit(j)
 	if rest.Len() > 0 {
-		left := s.editJob(j)
+		left := s.jobs.Edit(j)
 		ref := *j.Array
 		ref.Tasks = rest
-		left.job.Array = &ref
-		left.commitSilently()
-		ended.job.ID = s.rec.TakeJobID()
+		left.Job.Array = &ref
+		left.CommitSilently()
+		ended.Job.ID = s.rec.TakeJobID()
 	}
 	ref := *j.Array
 	ref.Tasks = gone
 	if gone.Len() == 1 {
 		ref.Task = int32(gone.Min())
 	}
-	ended.job.Array = &ref
-	ended.cancelPending(in)
+	ended.Job.Array = &ref
+	ended.CancelPending(in.stop(s.rec.Now()))
 }
 
 // stop is the wish in the record of a job that it ends.
@@ -96,14 +97,6 @@ func (in *Cancel) stop(now core.Time) *core.Stop {
 		st.Abort, st.Grace = true, -1
 	}
 	return st
-}
-
-// cancelPending ends a job that never started.
-func (e *jobEdit) cancelPending(in *Cancel) {
-	e.job.Stop = in.stop(e.s.rec.Now())
-	e.job.Start = e.s.rec.Now() // as Slurm: a job cancelled while it waits shows start = end
-	e.end(core.Cancelled, "", "")
-	e.commit()
 }
 
 func (s *State) authorizeAll(by core.Identity, ids []core.JobID) error {
@@ -137,23 +130,23 @@ func containsState(list []core.JobState, st core.JobState) bool {
 }
 
 func (s *State) cancelOne(in *Cancel, j *core.Job) {
-	edit := s.editJob(j)
-	next := edit.job
+	edit := s.jobs.Edit(j)
+	next := edit.Job
 	switch {
 	case j.State.Final() && !j.Flags.Has(core.Requeueing):
 		return
 	case j.Flags.Has(core.Requeueing): // on its way back: it ends instead
 		next.Flags &^= core.Requeueing | core.RequeueHold
 		next.Stop = in.stop(s.rec.Now())
-		edit.end(core.Cancelled, "", "")
-		edit.commit()
+		edit.End(core.Cancelled, "", "")
+		edit.Commit()
 	case j.State == core.Pending:
-		edit.cancelPending(in)
+		edit.CancelPending(in.stop(s.rec.Now()))
 	default:
 		next.Stop = in.stop(s.rec.Now())
 		next.Flags |= core.CancelAsked
-		edit.end(core.Cancelled, "", "")
-		edit.commit()
+		edit.End(core.Cancelled, "", "")
+		edit.Commit()
 	}
 }
 
@@ -179,7 +172,7 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 	}
 	if ref := j.Spec.More().Het; ref != nil && changesAllComponents(in) {
 		if ref.Offset > 0 && !in.part {
-			return none, errHetComponent(j, ref, "held, released or put in another order")
+			return none, jobs.ErrHetComponent(j, ref, "held, released or put in another order")
 		}
 		if ref.Offset == 0 {
 			defer s.updateComponents(in, j, ref)
@@ -209,8 +202,8 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 		s.putSplitTasks(in, j, next, tasks)
 		return none, nil
 	}
-	edit := s.editRecord(next)
-	edit.commitWith(core.JobUpdated, core.Event{By: in.By.User})
+	edit := s.jobs.EditRecord(next)
+	edit.CommitWith(core.JobUpdated, core.Event{By: in.By.User})
 	if in.Dependency != nil && next.Needs != nil {
 		s.evaluateNewDependency(next.ID, in.Ended)
 	}
@@ -288,7 +281,7 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 		next.Priority = s.priorityOf(next, &spec)
 	}
 	next.Spec = &spec
-	next.SpecID = nextSpecID(next)
+	next.SpecID = jobs.NextSpecID(next)
 	s.rec.AddSpec(next.SpecID, &spec)
 	return nil
 }
@@ -325,14 +318,6 @@ func (s *State) updateRank(in *UpdateJob, next *core.Job, spec *core.Spec) error
 	}
 	spec.Extra = &x
 	return nil
-}
-
-// nextSpecID numbers the next revision of a job's spec; see core.SpecOwner.
-func nextSpecID(j *core.Job) core.JobID {
-	if j.SpecID < 0 && core.SpecOwner(j.SpecID) == j.ID && core.SpecOwner(j.SpecID-1) == j.ID {
-		return j.SpecID - 1
-	}
-	return -j.ID * core.SpecRevisions
 }
 
 func (s *State) updateHold(in *UpdateJob, next *core.Job) error {
@@ -378,9 +363,9 @@ func (in *Requeue) apply(s *State) (None, error) {
 		return none, err
 	}
 	if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 {
-		return none, errHetComponent(j, ref, "requeued")
+		return none, jobs.ErrHetComponent(j, ref, "requeued")
 	}
-	if !s.hetComplete(j) {
+	if !s.jobs.HetComplete(j) {
 		return none, core.Errorf(core.Conflict, "a component of job %d has ended; the job cannot be requeued without it",
 			j.ID).Because("job_state")
 	}
@@ -391,15 +376,15 @@ func (in *Requeue) apply(s *State) (None, error) {
 	if !j.Spec.Requeue {
 		return none, core.Errorf(core.Denied, "job %d was submitted with --no-requeue", j.ID).Because("no_requeue")
 	}
-	edit := s.editJob(j)
-	next := edit.job
-	edit.markRequeue(in.By.User, false, "")
+	edit := s.jobs.Edit(j)
+	next := edit.Job
+	edit.MarkRequeue(in.By.User, false, "")
 	if in.Hold && in.By.Admin && in.By.User != j.Spec.User {
 		next.Flags |= core.HeldAdmin
 	} else if in.Hold {
 		next.Flags |= core.HeldUser
 	}
-	edit.commit()
+	edit.Commit()
 	return none, nil
 }
 
@@ -416,7 +401,7 @@ func (in *Suspend) apply(s *State) (None, error) {
 	}
 	if ref := j.Spec.More().Het; ref != nil {
 		if ref.Offset > 0 && !in.part {
-			return none, errHetComponent(j, ref, "suspended and resumed")
+			return none, jobs.ErrHetComponent(j, ref, "suspended and resumed")
 		}
 		defer s.suspendComponents(in, j, ref)
 	}
@@ -424,8 +409,8 @@ func (in *Suspend) apply(s *State) (None, error) {
 		return none, core.Errorf(core.Conflict, "job %d resumes when job %d, which uses its CPUs, has ended", j.ID,
 			j.Pushed.Lent[0].To).Because("job_state")
 	}
-	edit := s.editJob(j)
-	next := edit.job
+	edit := s.jobs.Edit(j)
+	next := edit.Job
 	switch {
 	case !in.Resume && j.State == core.Running:
 		next.State, next.Paused = core.Suspended, s.rec.Now()
@@ -441,7 +426,7 @@ func (in *Suspend) apply(s *State) (None, error) {
 	default:
 		return none, core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_state")
 	}
-	edit.commitWith(core.JobUpdated, core.Event{
+	edit.CommitWith(core.JobUpdated, core.Event{
 		By:   in.By.User,
 		Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}'),
 	})

@@ -3,6 +3,7 @@ package state
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 )
 
 // het sends a het job of two or three components.
@@ -24,7 +25,9 @@ func (c *chaos) het() {
 // checkHets: the components of a het job run, wait and go back together, but for one that was cancelled alone.
 func (w *world) checkHets() {
 	w.t.Helper()
-	runs := func(j *core.Job) bool { return (j.State == core.Running || j.State == core.Suspended) && !isOver(j) }
+	runs := func(j *core.Job) bool {
+		return (j.State == core.Running || j.State == core.Suspended) && !jobs.IsOver(j)
+	}
 	for j := range w.st.Snapshot().Jobs() {
 		ref := j.Spec.More().Het
 		if ref == nil || ref.Offset == 0 {
@@ -32,8 +35,8 @@ func (w *world) checkHets() {
 		}
 		lead, ok := w.st.rec.Job(ref.Lead)
 		switch {
-		case !ok || isOver(lead):
-			if !isOver(j) && !(ok && lead.Flags.Has(core.Requeueing)) {
+		case !ok || jobs.IsOver(lead):
+			if !jobs.IsOver(j) && !(ok && lead.Flags.Has(core.Requeueing)) {
 				w.t.Fatalf("component %d+%d is %s; the first has ended", ref.Lead, ref.Offset, j.State)
 			}
 		case runs(lead) && !runs(j):

@@ -10,6 +10,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/usage"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
@@ -164,7 +165,7 @@ func (w *limitChaos) allowed(id core.JobID) {
 	if g == nil {
 		return
 	}
-	if reason, text := tally.Why(g, requestOf(rules, j.Alloc), timeLimitOf(j.Spec), w.now, nil); reason != "" {
+	if reason, text := tally.Why(g, requestOf(rules, j.Alloc), jobs.TimeLimitOf(j.Spec), w.now, nil); reason != "" {
 		w.t.Fatalf("job %d started against %s: %s", id, reason, text)
 	}
 }
@@ -188,8 +189,8 @@ func (w *limitChaos) counted() {
 		}
 		all, node := alloc.RequestedTRES(j.Spec)
 		ask := l.rules.Ask(all, node, "main")
-		a, at := l.tally.Why(g, ask, timeLimitOf(j.Spec), w.now, w.st.fairShares())
-		b, bt := fresh.Why(w.st.gate(fresh, j), ask, timeLimitOf(j.Spec), w.now, w.st.fairShares())
+		a, at := l.tally.Why(g, ask, jobs.TimeLimitOf(j.Spec), w.now, w.st.fairShares())
+		b, bt := fresh.Why(w.st.gate(fresh, j), ask, jobs.TimeLimitOf(j.Spec), w.now, w.st.fairShares())
 		if a != b || at != bt {
 			w.t.Fatalf("job %d: %s (%s), from the records %s (%s)", j.ID, a, at, b, bt)
 		}

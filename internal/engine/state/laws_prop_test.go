@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/fit"
 )
@@ -283,8 +284,8 @@ func (c *chaos) exit() {
 	}
 	na := &j.Alloc.Nodes[c.choose(len(j.Alloc.Nodes))*c.choose(2)]
 	causes := []ExitCause{
-		CauseExit, CauseExit, CauseExit, CauseOOM, CauseTimeout, CauseCancelled, CauseLaunch,
-		CauseProlog, CauseEnv, CauseLost, CauseFenced, CauseUnkillable,
+		CauseExit, CauseExit, CauseExit, jobs.CauseOOM, jobs.CauseTimeout, CauseCancelled, CauseLaunch,
+		jobs.CauseProlog, jobs.CauseEnv, jobs.CauseLost, jobs.CauseFenced, jobs.CauseUnkillable,
 	}
 	_, _ = c.do(&Exited{
 		Node: na.Node, Job: j.ID, Attempt: j.Attempt - int32(c.choose(4)/3), Step: "batch",
@@ -410,7 +411,7 @@ func (c *chaos) stepExit() {
 	if !ok || j.Steps == 0 {
 		return
 	}
-	causes := []ExitCause{CauseExit, CauseExit, CauseOOM, CauseLost, CauseProlog, CauseCancelled}
+	causes := []ExitCause{CauseExit, CauseExit, jobs.CauseOOM, jobs.CauseLost, jobs.CauseProlog, CauseCancelled}
 	_, _ = c.do(&Exited{
 		Node: j.Alloc.Nodes[c.choose(len(j.Alloc.Nodes))].Node, Job: j.ID, Attempt: j.Attempt,
 		Step: fmt.Sprint(c.choose(int(j.Steps))), Exit: core.Exit{Code: int32(c.choose(3))},

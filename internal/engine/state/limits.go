@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/cluster"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
@@ -108,18 +109,10 @@ func countsAsRunning(j *core.Job) bool {
 
 // latestEnd is when a job that runs ends at the latest; 0: nobody knows.
 func latestEnd(j *core.Job) core.Time {
-	if j.State != core.Running || timeLimitOf(j.Spec) == 0 {
+	if j.State != core.Running || jobs.TimeLimitOf(j.Spec) == 0 {
 		return 0
 	}
-	return j.Start.Add(j.PausedFor) + timeLimitOf(j.Spec)
-}
-
-// timeLimitOf is how long a job may last; 0: for ever.
-func timeLimitOf(spec *core.Spec) core.Time {
-	if spec.TimeLimit <= 0 || spec.TimeLimit >= core.Forever {
-		return 0
-	}
-	return core.Time(spec.TimeLimit) * 1e6
+	return j.Start.Add(j.PausedFor) + jobs.TimeLimitOf(j.Spec)
 }
 
 func requestOf(rules *policy.Rules, al *core.Alloc) *policy.Ask {
@@ -165,7 +158,7 @@ func (s *State) admitLimits(j *core.Job) error {
 	var refused error // by the first; one that takes it is enough
 	for name := range strings.SplitSeq(string(j.Spec.Partition), ",") {
 		part := core.PartitionName(name)
-		reason, text := l.tally.Never(s.gateIn(l.tally, j.Spec, part), l.rules.Ask(all, node, part), timeLimitOf(j.Spec))
+		reason, text := l.tally.Never(s.gateIn(l.tally, j.Spec, part), l.rules.Ask(all, node, part), jobs.TimeLimitOf(j.Spec))
 		if reason == "" {
 			return nil
 		}
@@ -198,7 +191,7 @@ func (s *State) checkStartLimits(j *core.Job, al *core.Alloc) error {
 	if g == nil {
 		return nil
 	}
-	if reason, text := l.tally.Why(g, requestOf(l.rules, al), timeLimitOf(j.Spec), s.rec.Now(),
+	if reason, text := l.tally.Why(g, requestOf(l.rules, al), jobs.TimeLimitOf(j.Spec), s.rec.Now(),
 		s.fairShares()); reason != "" {
 		return core.Errorf(core.Conflict, "job %d waits: %s: %s", j.ID, reason, text)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 )
 
 // As Slurm: unless starts are safe, what runs is ended when the minutes that it, or all of its project or QOS, may have
@@ -39,10 +40,10 @@ func (s *State) endJobsOutOfMinutes() {
 	l.exhaustedKnown = false
 	slices.Sort(due)
 	for _, id := range due {
-		if j, ok := s.rec.Job(id); ok && j.State == core.Running && !isOver(j) {
-			edit := s.editJob(j)
-			edit.end(core.Timeout, core.ReasonTimeLimit, why[id])
-			edit.commit()
+		if j, ok := s.rec.Job(id); ok && j.State == core.Running && !jobs.IsOver(j) {
+			edit := s.jobs.Edit(j)
+			edit.End(core.Timeout, core.ReasonTimeLimit, why[id])
+			edit.Commit()
 		}
 	}
 	if at := s.minutesExhaustedAt(); at != 0 && at <= s.rec.Now() { // it was said too early, by the last digits
@@ -53,7 +54,7 @@ func (s *State) endJobsOutOfMinutes() {
 // ownMinutesEnd is when a job that runs has used up its own minutes; 0: never.
 func (s *State) ownMinutesEnd(j *core.Job) core.Time {
 	l := &s.limits
-	if l.stale || l.tally == nil || !l.rules.OwnMinutes() || j.State != core.Running || isOver(j) {
+	if l.stale || l.tally == nil || !l.rules.OwnMinutes() || j.State != core.Running || jobs.IsOver(j) {
 		return 0
 	}
 	most, _ := l.tally.Lasts(l.stakes[j.ID])

@@ -21,16 +21,16 @@ func (s *State) editNode(n *core.Node) nodeEdit {
 func (s *State) editNodeRecord(n *core.Node) nodeEdit { return nodeEdit{s, n} }
 
 // commit stores a change and emits its event; by is empty for one that nobody asked for.
-func (e *nodeEdit) commit(by core.UserName) { e.commitAs(core.NodeChanged, by) }
+func (e *nodeEdit) Commit(by core.UserName) { e.commitAs(core.NodeChanged, by) }
 
 // commitAs is commit with an event of a kind: NodeJoined for a new node.
 func (e *nodeEdit) commitAs(kind core.EventKind, by core.UserName) {
-	e.commitSilently()
+	e.CommitSilently()
 	e.s.rec.Event(kind, core.Event{Node: e.node.Name, By: by, Data: nodeData(e.node)})
 }
 
 // commitSilently stores a change that nobody watches for: its key, or since when it is idle.
-func (e *nodeEdit) commitSilently() {
+func (e *nodeEdit) CommitSilently() {
 	old, _ := e.s.rec.Node(e.node.Name)
 	e.s.nodeChanged(old, e.node)
 }

@@ -37,7 +37,7 @@ func (in *NodeKey) apply(s *State) (None, error) {
 		for n := range s.rec.Nodes() {
 			if n.Pin != nil && n.Pin.Before != 0 {
 				edit := s.editNodeRecord(n)
-				edit.commitSilently()
+				edit.CommitSilently()
 			}
 		}
 		return none, nil
@@ -85,9 +85,9 @@ func (in *NodeKey) apply(s *State) (None, error) {
 	edit := s.editNode(n)
 	edit.node.Pin = &pin
 	if in.Do == KeyRevoke {
-		edit.commit(in.By.User)
+		edit.Commit(in.By.User)
 	} else {
-		edit.commitSilently()
+		edit.CommitSilently()
 	}
 	return none, nil
 }
@@ -121,7 +121,7 @@ func (s *State) pinNodeKey(t *core.Token, in *UseToken) error {
 	n.Pin = &core.NodePin{Key: in.Key, Roles: t.Roles, TrustRoot: t.TrustRoot, Token: t.ID, Gone: gone, Ends: in.Ends}
 	if known {
 		edit := s.editNodeRecord(n)
-		edit.commitSilently()
+		edit.CommitSilently()
 		return nil
 	}
 	_, err := (&PutNode{Node: n}).apply(s)
@@ -145,7 +145,7 @@ func (s *State) revokeJoinedNode(t *core.Token) {
 	n, _ := s.rec.Node(t.Node)
 	edit, pin := s.editNode(n), people.RevokePin(*n.Pin)
 	edit.node.Pin = &pin
-	edit.commitSilently()
+	edit.CommitSilently()
 }
 
 // recordCertificate stores which certificate the agent of a fleet's host got last.

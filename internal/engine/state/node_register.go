@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
 
@@ -100,7 +101,7 @@ func (s *State) unwantedSteps(in *Register) []StepRef {
 	for _, r := range in.Running {
 		j, ok := s.rec.Job(r.Job)
 		if !ok || j.Attempt != r.Attempt || j.State.Final() || j.Flags.Has(core.Requeueing) || j.Alloc == nil ||
-			!holdsNode(j, in.Node) || s.stepHasEnded(j, r.Step) {
+			!jobs.HoldsNode(j, in.Node) || s.jobs.StepHasEnded(j, r.Step) {
 			kill = append(kill, r)
 		}
 	}
@@ -128,9 +129,9 @@ func nodeData(n *core.Node) []byte {
 func (s *State) failJobsOn(node core.NodeName, message string) {
 	for _, id := range s.cluster.JobIDsOn(node) {
 		j, _ := s.rec.Job(id)
-		edit := s.editJob(j)
-		edit.failOnNode(node, message)
-		edit.commitIfChanged(j)
+		edit := s.jobs.Edit(j)
+		edit.FailOnNode(node, message)
+		edit.CommitIfChanged(j)
 	}
 }
 
@@ -141,14 +142,14 @@ func (s *State) loseJobsOn(node core.NodeName, message string, only ...core.JobI
 			continue
 		}
 		j, _ := s.rec.Job(id)
-		edit := s.editJob(j)
-		next := edit.job
-		if edit.failOnNode(node, message); !isOver(next) {
-			edit.commit()
+		edit := s.jobs.Edit(j)
+		next := edit.Job
+		if edit.FailOnNode(node, message); !jobs.IsOver(next) {
+			edit.Commit()
 			continue
 		}
-		s.failStepsOn(next, node, message)
-		edit.nodeClean(node)
+		s.jobs.FailStepsOn(next, node, message)
+		edit.NodeClean(node)
 	}
 }
 
@@ -167,7 +168,7 @@ func (in *NodeSilence) apply(s *State) (None, error) {
 		next.Flags |= core.NodeSilent
 		next.SilentSince = s.rec.Now()
 	}
-	edit.commit("")
+	edit.Commit("")
 	if next.Flags.Has(core.NodeSilent | core.NodeDown) { // it did not get to saying that it is clean
 		s.loseJobsOn(in.Node, downMessage(next))
 	}
@@ -226,7 +227,7 @@ func (in *UpdateNode) apply(s *State) (None, error) {
 	if in.System {
 		by = systemUser
 	}
-	edit.commit(by)
+	edit.Commit(by)
 	if in.State == "down" || in.State == "power_down_force" {
 		// The administrator's word is enough where the agent cannot speak. Where it can, it ends what runs and says so:
 		// a job must not start again beside itself.
@@ -270,7 +271,7 @@ func (in *PutNode) apply(s *State) (*core.Node, error) {
 		}
 		if !sameRegistration(old, &c) || c.Weight != old.Weight || c.Cloud != old.Cloud {
 			edit := s.editNodeRecord(&c)
-			edit.commit("")
+			edit.Commit("")
 		}
 		return &c, nil
 	}

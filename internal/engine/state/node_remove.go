@@ -78,7 +78,7 @@ func (s *State) removeNodeWhenEmpty(n *core.Node, by core.UserName, now, gone bo
 		next.Flags = next.Flags&^core.NodeDrain | core.NodeDown
 	}
 	next.Reason, next.ReasonBy, next.ReasonAt = "it is being removed", by, s.rec.Now()
-	edit.commit(by)
+	edit.Commit(by)
 	switch message := fmt.Sprintf("node %s is removed", n.Name); {
 	case !now:
 	case next.Flags.Any(core.NodeSilent | core.NodeUnknown):

@@ -60,7 +60,7 @@ func (s *State) updateIdleTimes() {
 		case s.nodeIsIdle(n):
 			edit := s.editNode(n)
 			edit.node.LastBusy = s.rec.Now()
-			edit.commitSilently()
+			edit.CommitSilently()
 		default:
 			s.setNodeTimer(n)
 		}
@@ -132,7 +132,7 @@ func (s *State) runNodeTimers() {
 		}
 		edit := s.editNode(n)
 		edit.timerExpired()
-		edit.commit(systemUser)
+		edit.Commit(systemUser)
 	}
 }
 

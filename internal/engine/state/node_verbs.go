@@ -210,7 +210,7 @@ func (s *State) runIdleActions() {
 			next.Flags &^= core.NodePowerDown
 			edit.setPowerState(false, true)
 		}
-		edit.commit(systemUser)
+		edit.Commit(systemUser)
 	}
 }
 
@@ -244,7 +244,7 @@ func (in *NodeHealth) apply(s *State) (None, error) {
 	next := edit.node
 	next.Faults = faults
 	s.drainForFaults(n, next, in.Return)
-	edit.commit(systemUser)
+	edit.Commit(systemUser)
 	return none, nil
 }
 

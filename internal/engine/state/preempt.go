@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/preempt"
@@ -64,7 +65,7 @@ func (in *Preempt) apply(s *State) (None, error) {
 	if err != nil {
 		return none, err
 	}
-	if v.Spec.More().Het != nil && isOver(v) {
+	if v.Spec.More().Het != nil && jobs.IsOver(v) {
 		return none, nil // it went with another component
 	}
 	j, err := s.rec.LiveJob(in.For)
@@ -78,21 +79,21 @@ func (in *Preempt) apply(s *State) (None, error) {
 	if !ok || how.How == core.PreemptSuspend {
 		return none, core.Errorf(core.Conflict, "job %d may not preempt job %d", j.ID, v.ID)
 	}
-	edit := s.editJob(v)
-	next := edit.job
+	edit := s.jobs.Edit(v)
+	next := edit.Job
 	next.Pushed = s.preemptionRecord(v, j.ID, how.How)
 	gone := s.rec.Now().Add(how.Grace.Duration())
 	next.Pushed.Until = gone
 	next.Stop = &core.Stop{At: s.rec.Now(), As: core.Preempted, Grace: how.Grace}
-	edit.event(core.JobPreempted, core.Event{Data: s.rec.EventData(preemptData, next)})
+	edit.Event(core.JobPreempted, core.Event{Data: s.rec.EventData(preemptData, next)})
 	why := fmt.Sprintf("preempted for job %d", j.ID)
 	if how.How == core.PreemptRequeue {
-		edit.markRequeue("", false, why)
+		edit.MarkRequeue("", false, why)
 	} else {
-		edit.end(core.Preempted, "", why)
+		edit.End(core.Preempted, "", why)
 	}
-	edit.commit()
-	first, room := s.editJob(j), core.Room{Seq: s.rec.Seq()}
+	edit.Commit()
+	first, room := s.jobs.Edit(j), core.Room{Seq: s.rec.Seq()}
 	if j.Room != nil {
 		room = *j.Room
 	}
@@ -103,8 +104,8 @@ func (in *Preempt) apply(s *State) (None, error) {
 			room.Nodes = append(room.Nodes, n)
 		}
 	}
-	first.job.Room = &room
-	first.commitSilently() // the victim's event tells
+	first.Job.Room = &room
+	first.CommitSilently() // the victim's event tells
 	return none, nil
 }
 
@@ -141,7 +142,7 @@ func (s *State) lendersFor(j *core.Job, in *Start, id core.JobID) ([]*core.Job, 
 		if !ok || how.How != core.PreemptSuspend {
 			return nil, core.Errorf(core.Conflict, "job %d may not be suspended for job %d", v.ID, j.ID)
 		}
-		next := cloneJob(v)
+		next := jobs.Clone(v)
 		if v.Parked() {
 			p := *v.Pushed
 			next.Pushed = &p
@@ -154,8 +155,8 @@ func (s *State) lendersFor(j *core.Job, in *Start, id core.JobID) ([]*core.Job, 
 			if !canLend(v, &l) {
 				return nil, core.Errorf(core.Conflict, "job %d has no such CPUs of %s to lend", v.ID, l.Node)
 			}
-			if l.To, l.Until = id, 0; timeLimitOf(j.Spec) > 0 {
-				l.Until = s.rec.Now() + timeLimitOf(j.Spec)
+			if l.To, l.Until = id, 0; jobs.TimeLimitOf(j.Spec) > 0 {
+				l.Until = s.rec.Now() + jobs.TimeLimitOf(j.Spec)
 			}
 			next.Pushed.Lent = append(next.Pushed.Lent, l)
 		}
@@ -201,11 +202,11 @@ func (s *State) placementFreeWith(j *core.Job, al *core.Alloc, lenders []*core.J
 func (s *State) suspendLenders(lenders []*core.Job) {
 	for _, next := range lenders {
 		old, _ := s.rec.Job(next.ID)
-		edit := s.editRecord(next)
+		edit := s.jobs.EditRecord(next)
 		if old.State != next.State {
-			edit.commitWith(core.JobPreempted, core.Event{Data: s.rec.EventData(preemptData, next)})
+			edit.CommitWith(core.JobPreempted, core.Event{Data: s.rec.EventData(preemptData, next)})
 		} else {
-			edit.commitSilently() // it lends more
+			edit.CommitSilently() // it lends more
 		}
 	}
 }
@@ -245,16 +246,16 @@ func (s *State) returnLentCPUs(j *core.Job) {
 	for _, id := range lenders {
 		v, _ := s.rec.Job(id)
 		left := slices.DeleteFunc(slices.Clone(v.Pushed.Lent), func(l core.Lent) bool {
-			return l.To == j.ID && !(j.Live() && j.Alloc != nil && holdsNode(j, l.Node))
+			return l.To == j.ID && !(j.Live() && j.Alloc != nil && jobs.HoldsNode(j, l.Node))
 		})
 		if len(left) == len(v.Pushed.Lent) {
 			continue
 		}
-		edit, p := s.editJob(v), *v.Pushed
-		next := edit.job
+		edit, p := s.jobs.Edit(v), *v.Pushed
+		next := edit.Job
 		p.Lent = left
 		next.Pushed = &p
-		goesOn := len(left) == 0 && v.State == core.Suspended && !isOver(v)
+		goesOn := len(left) == 0 && v.State == core.Suspended && !jobs.IsOver(v)
 		if goesOn {
 			p.Lent = nil
 			next.State = core.Running
@@ -262,9 +263,9 @@ func (s *State) returnLentCPUs(j *core.Job) {
 			next.Paused = 0
 		}
 		if goesOn {
-			edit.commitWith(core.JobUpdated, core.Event{Data: []byte(`{"state":"RUNNING"}`)})
+			edit.CommitWith(core.JobUpdated, core.Event{Data: []byte(`{"state":"RUNNING"}`)})
 		} else {
-			edit.commitSilently() // it still waits for the rest
+			edit.CommitSilently() // it still waits for the rest
 		}
 	}
 }

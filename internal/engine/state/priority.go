@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
@@ -107,7 +108,7 @@ func (s *State) recalcPriorities() {
 			continue
 		}
 		if p := r.cfg.Next(j.Priority, s.priorityOf(j, j.Spec)); p != j.Priority {
-			next := cloneJob(j)
+			next := jobs.Clone(j)
 			next.Priority = p
 			changed = append(changed, next)
 		}

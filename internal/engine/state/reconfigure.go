@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/policyset"
@@ -77,15 +78,15 @@ func (s *State) resetPriorities() {
 	for j := range s.rec.Jobs() {
 		if j.State == core.Pending && j.Priority != 0 && !j.Flags.Has(core.FixedPriority) {
 			if p := s.priorityOf(j, j.Spec); p != j.Priority {
-				next := cloneJob(j)
+				next := jobs.Clone(j)
 				next.Priority = p
 				changed = append(changed, next)
 			}
 		}
 	}
 	for _, j := range changed {
-		edit := s.editRecord(j)
-		edit.commitSilently() // the event of the settings tells
+		edit := s.jobs.EditRecord(j)
+		edit.CommitSilently() // the event of the settings tells
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
@@ -152,20 +153,20 @@ func (s *State) deleteReservation(r *core.AdvanceReservation) {
 
 // dropReservationFromJob takes a reservation that is gone out of a job's wishes, as Slurm does.
 func (s *State) dropReservationFromJob(j *core.Job, r *core.AdvanceReservation) {
-	edit := s.editJob(j)
-	next := edit.job
+	edit := s.jobs.Edit(j)
+	next := edit.Job
 	spec, x := *j.Spec, *j.Spec.More()
 	names := slices.DeleteFunc(strings.Split(x.Reservation, ","), func(n string) bool { return n == r.Name })
 	x.Reservation = strings.Join(names, ",")
 	spec.Extra = &x
-	next.Spec, next.SpecID = &spec, nextSpecID(next)
+	next.Spec, next.SpecID = &spec, jobs.NextSpecID(next)
 	s.rec.AddSpec(next.SpecID, &spec)
 	if x.Reservation == "" && r.Flags&core.ReserveNoHold == 0 {
 		next.Flags |= core.HeldRequeues
 		next.Priority, next.Reason = 0, core.ReasonReservationGone
 		next.Message = fmt.Sprintf("its reservation %s is gone; `scontrol release` lets it run without one", r.Name)
 	}
-	edit.commitWith(core.JobUpdated, core.Event{})
+	edit.CommitWith(core.JobUpdated, core.Event{})
 }
 
 // reservationNodes lists the nodes of a reservation in the order of the cluster's.

@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched"
@@ -82,44 +83,11 @@ func (s *State) admitDeadline(spec *core.Spec) error {
 		return core.Errorf(core.Invalid, "time_min: %v exceeds the time limit %v", x.TimeMin.Duration(),
 			spec.TimeLimit.Duration()).Because("time_limit")
 	}
-	if x.Deadline != 0 && latestStart(spec) < max(s.rec.Now(), spec.Begin) {
+	if x.Deadline != 0 && jobs.LatestStart(spec) < max(s.rec.Now(), spec.Begin) {
 		return core.Errorf(core.Invalid, "deadline: the job could not end before %s",
 			x.Deadline.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("time_limit")
 	}
 	return nil
-}
-
-// latestStart is the last moment at which a job with a deadline may start.
-func latestStart(spec *core.Spec) core.Time {
-	x := spec.Extra
-	least := x.TimeMin
-	if least == 0 && spec.TimeLimit < core.Forever {
-		least = spec.TimeLimit
-	}
-	return x.Deadline.Add(-least.Duration())
-}
-
-// deadlineOf is when a job with a deadline is given up: while it waits, when it can no longer end in time, and then at
-// the deadline itself; 0: never.
-func deadlineOf(j *core.Job) core.Time {
-	x := j.Spec.Extra
-	if x == nil || x.Deadline == 0 || isOver(j) {
-		return 0
-	}
-	if j.State == core.Pending {
-		return latestStart(j.Spec) + 1
-	}
-	return x.Deadline
-}
-
-// missDeadline ends a job that did not make it.
-func (e *jobEdit) missDeadline() {
-	if e.job.State == core.Pending {
-		e.job.Start = e.s.rec.Now()
-		e.end(core.DeadlineMissed, core.ReasonDeadline, "it can no longer end before its deadline")
-		return
-	}
-	e.end(core.DeadlineMissed, core.ReasonDeadline, "its deadline has come")
 }
 
 // recheckStart checks again what a start takes beside nodes: licenses, time, and its right to be there.
@@ -131,7 +99,7 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 	}
 	spec := j.Spec
 	if x := spec.Extra; x != nil && x.Deadline != 0 { // time has gone on since the plan was made
-		if s.rec.Now() > latestStart(spec) {
+		if s.rec.Now() > jobs.LatestStart(spec) {
 			return core.Errorf(core.Conflict, "job %d would not end before its deadline", j.ID)
 		}
 		if left := core.Seconds(x.Deadline.Sub(s.rec.Now()) / time.Second); left < cmp.Or(in.Limit, spec.TimeLimit) {
@@ -154,36 +122,6 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 		return core.Errorf(core.Conflict, "job %d: %s", j.ID, why)
 	}
 	return nil
-}
-
-// shortenTimeLimit gives a job that starts a shorter limit than it asked for. If it comes back to the queue it asks for
-// all of it again.
-func (e *jobEdit) shortenTimeLimit(limit core.Seconds) {
-	spec := *e.job.Spec
-	x := *spec.More()
-	x.TimeAsked = spec.TimeLimit
-	spec.TimeLimit, spec.Extra = limit, &x
-	e.replaceSpec(&spec)
-}
-
-// restoreTimeLimit is the other way round.
-func (e *jobEdit) restoreTimeLimit() {
-	if e.job.Spec.More().TimeAsked == 0 {
-		return
-	}
-	spec := *e.job.Spec
-	x := *spec.Extra
-	spec.TimeLimit, x.TimeAsked = x.TimeAsked, 0
-	spec.Extra = &x
-	e.replaceSpec(&spec)
-}
-
-// replaceSpec gives a job another spec.
-func (e *jobEdit) replaceSpec(spec *core.Spec) {
-	e.job.Spec, e.job.SpecID = spec, nextSpecID(e.job)
-	if !e.s.cfg.Unkept {
-		e.s.rec.AddSpec(e.job.SpecID, spec)
-	}
 }
 
 // plannerReservation is a reservation as the planner is told of it: it knows projects by name only, so those below an

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/named"
 )
 
@@ -113,7 +114,7 @@ func (s *State) hasRunningJobs(name string) bool {
 		return false
 	}
 	for j := range s.rec.Jobs() {
-		if j.Alloc.Inside() == name && !isOver(j) {
+		if j.Alloc.Inside() == name && !jobs.IsOver(j) {
 			return true
 		}
 	}
@@ -127,15 +128,15 @@ func (s *State) endJobsInReservation(r *core.AdvanceReservation) {
 	}
 	var inside []core.JobID
 	for j := range s.rec.Jobs() {
-		if j.Alloc.Inside() == r.Name && !isOver(j) {
+		if j.Alloc.Inside() == r.Name && !jobs.IsOver(j) {
 			inside = append(inside, j.ID)
 		}
 	}
 	for _, id := range inside {
-		if j, ok := s.rec.Job(id); ok && !isOver(j) { // another component may have taken it along
-			edit := s.editJob(j)
-			edit.end(core.Timeout, core.ReasonTimeLimit, "its reservation "+r.Name+" is over")
-			edit.commit()
+		if j, ok := s.rec.Job(id); ok && !jobs.IsOver(j) { // another component may have taken it along
+			edit := s.jobs.Edit(j)
+			edit.End(core.Timeout, core.ReasonTimeLimit, "its reservation "+r.Name+" is over")
+			edit.Commit()
 		}
 	}
 }

@@ -70,8 +70,8 @@ func (in *Submit) submitUnfit(s *State, refusal error) (*Submitted, error) {
 	}
 	j := &core.Job{Spec: in.Spec, Submit: s.rec.Now(), Eligible: s.rec.Now()}
 	s.enqueueJob(in, j)
-	edit := s.editJob(j)
-	edit.end(core.Failed, core.ReasonBadConstraints, refusal.Error())
-	edit.commit()
+	edit := s.jobs.Edit(j)
+	edit.End(core.Failed, core.ReasonBadConstraints, refusal.Error())
+	edit.Commit()
 	return &Submitted{ID: j.ID}, nil
 }

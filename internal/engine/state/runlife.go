@@ -24,26 +24,9 @@ func (in *GPUUnused) apply(s *State) (None, error) {
 		return none, nil
 	}
 	if message := runlife.Unused(j, in.Node, in.Unit, in.Since, s.rec.Now()); message != "" {
-		edit := s.editJob(j)
-		edit.end(core.Cancelled, core.ReasonUtilization, message)
-		edit.commit()
+		edit := s.jobs.Edit(j)
+		edit.End(core.Cancelled, core.ReasonUtilization, message)
+		edit.Commit()
 	}
 	return none, nil
-}
-
-// runExpired ends a run whose time to wait or to be idle is over. One that comes by a schedule and found no nodes waits
-// for its next trigger.
-func (e *jobEdit) runExpired() {
-	waited := e.job.State == core.Pending
-	st, why, message := runlife.Ending(e.job)
-	if waited {
-		e.job.Start = e.s.rec.Now() // as of all that ends without having started
-	}
-	if e.end(st, why, message); !waited || len(e.job.Spec.Rules().Schedule) == 0 {
-		e.commit()
-		return
-	}
-	e.job.Attempt++ // no agent has heard of it, but clients count it
-	e.job.Remember()
-	e.requeueNow()
 }

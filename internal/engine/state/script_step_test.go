@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 )
 
 // stepRequest reads what a step asks for, if it asks: tasks= nodes= cpus= mem= gres= gpus= pertask= (GPUs) exact
@@ -59,7 +60,7 @@ func (s *script) placeStep(in *CreateStep) error {
 		return err
 	}
 	st, j := reply.(*StepsCreated).Steps[0], reply.(*StepsCreated).Jobs[0]
-	if j.ID != st.Job || j.Attempt != st.Attempt || !holdsNode(j, st.Nodes[0]) {
+	if j.ID != st.Job || j.Attempt != st.Attempt || !jobs.HoldsNode(j, st.Nodes[0]) {
 		return fmt.Errorf("the reply has step %d.%d and another job than that it was placed in: %+v", st.Job, st.ID, j)
 	}
 	out := fmt.Sprintf("step %d.%d", st.Job, st.ID)

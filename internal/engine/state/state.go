@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/conf"
 	"bireme.dev/bireme/internal/engine/state/depend"
 	"bireme.dev/bireme/internal/engine/state/fleets"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
@@ -62,6 +63,7 @@ type State struct {
 	cfg           Config
 	rec           *live.Records
 	cluster       *cluster.Cluster
+	jobs          *jobs.Editor
 	liveCount     int        // jobs, array tasks counted one by one
 	maxSeenJob    core.JobID // see maxSeenAhead
 	userCounts    map[core.UserName]userCount
@@ -107,6 +109,7 @@ func New(cfg Config, img *Image) *State {
 		NextNode: img.NextNode,
 	})
 	s.cluster = cluster.New(&s.cfg, s.rec)
+	s.jobs = jobs.NewEditor(s.rec, &s.cfg, s.jobChanged)
 	s.maxSeenJob = s.rec.NextJob() + maxSeenAhead
 	s.rec.Tables = people.NewTables(img.Users, img.Projects, img.Tokens)
 	s.people = people.NewDirectory(&s.rec.Tables, s.rec)
@@ -252,7 +255,7 @@ func (s *State) indexJob(old, j *core.Job) {
 
 // setJobDeadline notes when time ends a job.
 func (s *State) setJobDeadline(j *core.Job) {
-	at := sooner(sooner(s.timeLimitEnd(j), deadlineOf(j)), s.ownMinutesEnd(j))
+	at := sooner(sooner(s.timeLimitEnd(j), jobs.DeadlineOf(j)), s.ownMinutesEnd(j))
 	if j.Spec.Rules() != nil {
 		at = sooner(at, runlife.Due(j))
 	}

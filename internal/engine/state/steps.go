@@ -1,12 +1,9 @@
 package state
 
 import (
-	"slices"
-	"strconv"
-
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/runlife"
-	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/engine/state/steplayout"
 )
 
@@ -19,7 +16,7 @@ func (in *CreateStep) apply(s *State) (*StepsCreated, error) {
 		if i > 0 {
 			part = &in.Rest[i-1]
 		}
-		st, err := s.prepareStep(in.By, part, steps)
+		st, err := s.jobs.PrepareStep(in.By, part.Step, part.Request, steps)
 		if err != nil {
 			return nil, err
 		}
@@ -28,172 +25,17 @@ func (in *CreateStep) apply(s *State) (*StepsCreated, error) {
 		}
 		steps = append(steps, st)
 	}
-	jobs := make([]*core.Job, len(steps))
+	owners := make([]*core.Job, len(steps))
 	for i, st := range steps {
 		j, _ := s.rec.Job(st.Job)
-		edit := s.editJob(j)
-		next := edit.job
+		edit := s.jobs.Edit(j)
+		next := edit.Job
 		next.Steps++
 		runlife.Connected(next, st)
-		edit.commitSilently() // the event of the step tells
-		jobs[i] = next
+		edit.CommitSilently() // the event of the step tells
+		owners[i] = next
 		s.rec.PutStep(st)
-		s.rec.Event(core.StepStarted, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
+		s.rec.Event(core.StepStarted, core.Event{Job: j.ID, User: j.Spec.User, Data: jobs.StepData(st.ID)})
 	}
-	return &StepsCreated{Steps: steps, Jobs: jobs}, nil
-}
-
-// prepareStep checks and places a step. Those that the same command makes before it are there already.
-func (s *State) prepareStep(by core.Identity, in *CreateStep, before []*core.Step) (*core.Step, error) {
-	j, err := s.rec.LiveJob(in.Step.Job)
-	if err != nil {
-		return nil, err
-	}
-	if !by.Admin && by.User != j.Spec.User { // it runs as the job's owner: more than a manager may
-		return nil, core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
-	}
-	if j.State != core.Running || j.Flags.Any(core.CancelAsked|core.Requeueing) {
-		return nil, core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_not_running")
-	}
-	number, others := j.Steps, s.rec.LiveSteps(j.ID)
-	for _, o := range before {
-		if o.Job == j.ID {
-			number, others = number+1, append(slices.Clip(others), o)
-		}
-	}
-	if most := s.cfg.StepsPerJob; most > 0 && int(number) >= most {
-		return nil, core.Errorf(core.Exhausted, "job %d has had %d steps; the limit is %d (limits.steps_per_job)", j.ID,
-			number, most).Because("steps_per_job")
-	}
-	st := *in.Step
-	if in.Request != nil {
-		placed, err := steplayout.Place(j, others, in.Step.Name, in.Request)
-		if err != nil {
-			return nil, err
-		}
-		st = *placed
-	}
-	if err := speccheck.Step(&st); err != nil {
-		return nil, err
-	}
-	places := core.NodePlaces{List: j.Alloc.Nodes}
-	for _, n := range st.Nodes {
-		if at := places.Of(n); at < 0 || j.Alloc.Nodes[at].Done {
-			return nil, core.Errorf(core.Invalid, "node %s is not in job %d", n, j.ID).Because("invalid_node")
-		}
-	}
-	if in.Request == nil { // else it was placed on what is free
-		if err := stepFits(j, others, &st); err != nil {
-			return nil, err
-		}
-	}
-	st.ID, st.State, st.Start, st.Attempt, st.Left = number, core.Running, s.rec.Now(), j.Attempt, int32(len(st.Nodes))
-	return &st, nil
-}
-
-// stepFits checks that what a step would have to itself is no other step's.
-func stepFits(j *core.Job, others []*core.Step, st *core.Step) error {
-	if len(st.Holds) == 0 {
-		return nil
-	}
-	if len(st.Holds) != len(st.Nodes) {
-		return core.Errorf(core.Internal, "a step on %d nodes holds something on %d", len(st.Nodes), len(st.Holds))
-	}
-	free := core.FreeForSteps(j, others)
-	for i, n := range st.Nodes {
-		at := slices.IndexFunc(free, func(na core.NodeAlloc) bool { return na.Node == n })
-		if at < 0 || !free[at].Holds(&st.Holds[i], &j.Alloc.Nodes[at]) {
-			return core.Errorf(core.Conflict, "other steps of job %d have node %s", j.ID, n).Because("nodes_busy")
-		}
-	}
-	return nil
-}
-
-func stepData(id int32) []byte {
-	return append(strconv.AppendInt([]byte(`{"step":`), int64(id), 10), '}')
-}
-
-// holdsNode tells whether a job that has nodes still has this one.
-func holdsNode(j *core.Job, n core.NodeName) bool {
-	for i := range j.Alloc.Nodes {
-		if na := &j.Alloc.Nodes[i]; na.Node == n && !na.Done {
-			return true
-		}
-	}
-	return false
-}
-
-// endLiveSteps ends the numbered steps of an attempt that is over: of those whose nodes never said how they ended, it
-// is known only that they did.
-func (s *State) endLiveSteps(j *core.Job) {
-	for _, st := range s.rec.LiveSteps(j.ID) {
-		if st.State.Final() || st.Attempt != j.Attempt {
-			continue
-		}
-		end := *st
-		end.State, end.End, end.Left, end.Ended = core.Cancelled, s.rec.Now(), 0, nil
-		if j.State == core.NodeFail || j.State == core.Timeout {
-			end.State = j.State
-		}
-		if end.Message == "" {
-			end.Message = j.Message
-		}
-		s.rec.PutStep(&end)
-		s.rec.Event(core.StepEnded, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
-	}
-}
-
-// stepExited takes the end of a numbered step on one node; the last node ends it.
-func (s *State) stepExited(j *core.Job, in *Exited) {
-	id, err := strconv.ParseInt(in.Step, 10, 32)
-	if err != nil {
-		return
-	}
-	old, ok := s.rec.Step(j.ID, int32(id))
-	if !ok || old.State.Final() || old.Attempt != in.Attempt {
-		return
-	}
-	at := int32(slices.Index(old.Nodes, in.Node))
-	if at < 0 || slices.Contains(old.Ended, at) {
-		return
-	}
-	st := *old
-	st.Ended = append(slices.Clone(old.Ended), at)
-	st.Left--
-	if in.Exit.Code > st.Exit.Code {
-		st.Exit.Code = in.Exit.Code
-	}
-	if in.Exit.Signal > st.Exit.Signal {
-		st.Exit.Signal = in.Exit.Signal
-	}
-	st.Usage.User += in.Usage.User
-	st.Usage.Sys += in.Usage.Sys
-	st.Usage.MaxRSS = max(st.Usage.MaxRSS, in.Usage.MaxRSS)
-	st.Usage.GPUUtil, st.Usage.GPUUtilAve = max(st.Usage.GPUUtil, in.Usage.GPUUtil),
-		max(st.Usage.GPUUtilAve, in.Usage.GPUUtilAve)
-	st.Usage.GPUMem, st.Usage.GPUMemAve = max(st.Usage.GPUMem, in.Usage.GPUMem),
-		max(st.Usage.GPUMemAve, in.Usage.GPUMemAve)
-	if in.Message != "" {
-		st.Message = in.Message
-	}
-	if st.Left == 0 {
-		st.End, st.Ended = s.reportedEnd(in, st.Start), nil
-		switch {
-		case in.Cause == CauseOOM:
-			st.Exit = core.ExitOOM
-			st.State = core.OutOfMemory
-		case in.Cause == CauseTimeout:
-			st.State = core.Timeout
-		case in.Cause == CauseCancelled || j.State == core.Cancelled:
-			st.State = core.Cancelled
-		case in.Cause == CauseLost || in.Cause == CauseFenced:
-			st.State = core.NodeFail
-		case st.Exit != core.Exit{} || in.Cause == CauseLaunch:
-			st.State = core.Failed
-		default:
-			st.State = core.Completed
-		}
-		s.rec.Event(core.StepEnded, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
-	}
-	s.rec.PutStep(&st)
+	return &StepsCreated{Steps: steps, Jobs: owners}, nil
 }

@@ -98,14 +98,14 @@ func (s *State) enqueueJob(in *Submit, j *core.Job) {
 	if in.Run != nil {
 		s.createRun(in, j.ID)
 	}
-	edit := s.editRecord(j)
-	edit.commitSilently() // its event comes once its key is noted
+	edit := s.jobs.EditRecord(j)
+	edit.CommitSilently() // its event comes once its key is noted
 	if in.Key != "" {
 		s.rememberKey(in.Key, j.ID, spec.User)
 		c := s.rec.Changes()
 		c.Keys = append(c.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.rec.Now(), User: spec.User})
 	}
-	edit.event(core.JobSubmitted, core.Event{By: in.By.User, Data: s.rec.EventData(live.SubmittedData, j)})
+	edit.Event(core.JobSubmitted, core.Event{By: in.By.User, Data: s.rec.EventData(live.SubmittedData, j)})
 	if j.Needs != nil {
 		s.evaluateNewDependency(j.ID, in.Ended)
 	}

@@ -31,7 +31,7 @@ func (in *UnitHealth) apply(s *State) (None, error) {
 	next := edit.node
 	next.Hardware.Sick = sick
 	s.drainForFaults(n, next, in.Return)
-	edit.commit(systemUser)
+	edit.Commit(systemUser)
 	return none, nil
 }
 

@@ -79,11 +79,11 @@ const plannerHeld = "the scheduler fails on it, and it is held; `scontrol releas
 
 func (in *PlannerFailed) apply(s *State) (None, error) {
 	if j, ok := s.rec.Job(in.Job); ok && j.State == core.Pending && !j.Flags.Has(core.HeldAdmin) {
-		edit := s.editJob(j)
-		next := edit.job
+		edit := s.jobs.Edit(j)
+		next := edit.Job
 		next.Flags |= core.HeldAdmin
 		next.Reason, next.Message, next.Priority, next.Room = core.ReasonHeldAdmin, plannerHeld+in.Why, 0, nil
-		edit.commitWith(core.JobUpdated, core.Event{})
+		edit.CommitWith(core.JobUpdated, core.Event{})
 	}
 	s.resendAll()
 	return none, nil
