@@ -68,7 +68,9 @@ func (e *Edit) batchExited(in *ExitReport) {
 		}
 		if in.Cause == CausePort && e.Job.Spec.Kind == core.Batch && e.Job.Spec.Requeue && e.Job.Stop == nil {
 			e.MarkRequeue("", false, in.Message)
-			e.Job.Reason = why // what is kept of the attempt tells it
+			if e.Job.Spec.Rules() != nil {
+				e.Job.Reason = why // what is kept of the attempt tells it
+			}
 			return
 		}
 		e.Job.Exit = core.ExitLaunch
