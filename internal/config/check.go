@@ -87,6 +87,7 @@ func (d *decoder) check(c *Config) {
 	d.checkHealth(c)
 	d.checkPower(c)
 	d.checkFleets(c)
+	d.checkDstack(&c.Dstack)
 	if c.Mail.User == "" || c.Mail.User == "root" || c.Mail.User == "0" {
 		d.at("mail.user", "%q: must be an unprivileged user, such as nobody", c.Mail.User)
 	}

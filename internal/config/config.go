@@ -40,6 +40,7 @@ type Config struct {
 	Audit      Audit      `yaml:"audit"`
 	Mail       Mail       `yaml:"mail"`
 	Fleets     Fleets     `yaml:"fleets"`
+	Dstack     Dstack     `yaml:"dstack"`
 
 	origins map[string]string // path -> where its value came from; what is not in it is a default
 }
@@ -304,6 +305,7 @@ func Default() *Config {
 		Power:  defaultPower(),
 		Mail:   Mail{Program: "/bin/mail", User: "nobody"},
 		Fleets: defaultFleets(),
+		Dstack: defaultDstack(),
 		GPU: GPU{
 			Sample: Duration(10 * time.Second), Health: "act", Return: true,
 			DCGMExporter: "http://127.0.0.1:9400/metrics",
@@ -343,6 +345,9 @@ func (c *Config) Logs() string { return filepath.Join(c.Dir, "logs") }
 
 // Samples is the folder of what jobs used, moment by moment.
 func (c *Config) Samples() string { return filepath.Join(c.Dir, "samples") }
+
+// Uploads is the folder of files that clients send ahead of the runs that use them.
+func (c *Config) Uploads() string { return filepath.Join(c.Dir, "uploads") }
 
 // CAFile is where the CA's certificate is written for clients.
 func (c *Config) CAFile() string { return filepath.Join(c.Dir, "ca.pem") }

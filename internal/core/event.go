@@ -40,6 +40,8 @@ const (
 	JobPreempted   EventKind = "job.preempted"
 	ConfigChanged  EventKind = "config.changed"
 	FleetChanged   EventKind = "fleet.changed"
+	// a secret, a repository or a key; Data has its kind, owner and name, and what became of it
+	CredentialChanged EventKind = "credential.changed"
 )
 
 // Blob is bytes by hash.
@@ -84,6 +86,8 @@ type Changes struct {
 	Fleets           []*Fleet
 	GoneFleets       []string
 	GoneTokens       []string
+	Credentials      []*Credential
+	GoneCredentials  []CredentialKey
 }
 
 // SpecRow is a spec under the id it is stored under.

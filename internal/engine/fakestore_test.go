@@ -34,6 +34,7 @@ type fakestore struct {
 	qos          map[core.QOSName]*core.QOS
 	reservations map[string]*core.AdvanceReservation
 	fleets       map[string]*core.Fleet
+	credentials  map[core.CredentialKey]*core.Credential
 	keys         []core.SubmitKey
 
 	commits, loads int
@@ -50,7 +51,7 @@ func newFakestore() *fakestore {
 		nodes: map[core.NodeName]*core.Node{},
 		users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
 		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{},
-		fleets: map[string]*core.Fleet{},
+		fleets: map[string]*core.Fleet{}, credentials: map[core.CredentialKey]*core.Credential{},
 	}
 }
 
@@ -115,6 +116,9 @@ func (f *fakestore) Load(context.Context) (*store.Image, error) {
 	for _, x := range f.fleets {
 		img.Fleets = append(img.Fleets, x)
 	}
+	for _, x := range f.credentials {
+		img.Credentials = append(img.Credentials, x)
+	}
 	return img, nil
 }
 
@@ -178,6 +182,12 @@ func (f *fakestore) write(c *core.Changes) {
 	}
 	for _, x := range c.Fleets {
 		f.fleets[x.Name] = x
+	}
+	for _, k := range c.GoneCredentials {
+		delete(f.credentials, k)
+	}
+	for _, x := range c.Credentials {
+		f.credentials[x.Key()] = x
 	}
 	for _, p := range c.Projects {
 		f.projects[p.Name] = p

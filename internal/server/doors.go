@@ -65,6 +65,11 @@ func (s *server) openDoors() (doors []*door, err error) {
 		}
 		doors = append(doors, s.newDoor("agents", l, conf))
 	}
+	if d, err := s.openDstackDoor(); err != nil {
+		return doors, err
+	} else if d != nil {
+		doors = append(doors, d)
+	}
 	return doors, nil
 }
 
@@ -192,6 +197,13 @@ func (s *server) agentAddr() string {
 
 func (s *server) info() Info {
 	i := Info{Agents: s.agentAddr(), Socket: s.Config.Socket(), CAFile: s.Config.CAFile()}
+	if d := s.door("dstack"); d != nil {
+		scheme := "http://"
+		if d.tls {
+			scheme = "https://"
+		}
+		i.Dstack = scheme + d.l.Addr().String()
+	}
 	if d := s.door("api"); d != nil {
 		scheme := "http+insecure://"
 		if d.tls {

@@ -59,6 +59,16 @@ func (s *server) openSeals(ctx context.Context) (err error) {
 			_, err := engine.Do(ctx, s.engine, in)
 			return err
 		},
+		Credentials: func() []*core.Credential {
+			if snap := s.engine.Snapshot(); snap != nil {
+				return snap.Credentials()
+			}
+			return nil
+		},
+		PutCredential: func(ctx context.Context, in *state.ResealCredential) error {
+			_, err := engine.Do(ctx, s.engine, in)
+			return err
+		},
 	})
 	if err := s.rotator.Open(ctx); err != nil {
 		return err

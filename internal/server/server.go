@@ -34,6 +34,8 @@ import (
 	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/seal"
 	"bireme.dev/bireme/internal/server/stream"
+	"bireme.dev/bireme/internal/server/uploads"
+	"bireme.dev/bireme/internal/server/vault"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -54,6 +56,7 @@ type Options struct {
 type Info struct {
 	API    string // URL of the HTTP API; empty: none
 	Agents string // HOST:PORT of the agents' door; empty: none
+	Dstack string // URL for dstack's clients; empty: none
 	Socket string
 	CAFile string
 }
@@ -89,7 +92,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	s := &server{
 		Options: o, holder: name, store: st, logs: logstore.New(cfg.Logs()),
-		samples: samples.New(cfg.Samples()), streams: stream.New(stream.Patience{}),
+		samples: samples.New(cfg.Samples()), uploads: uploads.New(cfg.Uploads()), streams: stream.New(stream.Patience{}),
 	}
 	defer func() { err = errors.Join(err, s.logs.Close(), s.samples.Close()) }()
 	s.live.Store(cfg)
@@ -118,6 +121,7 @@ type server struct {
 	authority *ca.Authority
 	logs      *logstore.Store
 	samples   *samples.Store
+	uploads   *uploads.Store
 	streams   *stream.Exchange
 	hub       *hub.Hub
 	mail      *mail.Sender
@@ -170,6 +174,11 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.power.Run(background) })
 	g.Go(func() error { return s.purgeLogs(background) })
 	g.Go(func() error { return s.watchLogs(background) })
+	g.Go(func() error {
+		return s.uploads.Run(background, s.Config.Dstack.UploadKeep.D(), func(err error) {
+			s.Log.Warn("purge of uploads", "err", err)
+		})
+	})
 	g.Go(func() error { return s.audit.Run(background) })
 	g.Go(func() error { return s.api.KeepTokens(background, s.Config.Retention.Tokens.D()) })
 	g.Go(func() error { return s.rotator.Run(background) })
@@ -256,7 +265,8 @@ func (s *server) open(ctx context.Context) (err error) {
 		Samples:   s.samples,
 		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets,
 		Audit: s.audit, Log: s.Log, Conns: &s.conns,
-		Seals: s.rotateSeals, CAChanged: s.caChanged, HashKey: s.authority.Secret("blob hashes"),
+		Vault: vault.New(s.seals), Uploads: s.uploads, Seals: s.rotateSeals, CAChanged: s.caChanged,
+		HashKey: s.authority.Secret("blob hashes"),
 	})
 	for _, d := range append(s.doors, s.tunnels) {
 		d.http.Handler = s.api

@@ -87,6 +87,14 @@ CREATE TABLE fleets (
 	doc  TEXT NOT NULL
 );
 
+CREATE TABLE credentials (
+	kind  TEXT NOT NULL,
+	owner TEXT NOT NULL,
+	name  TEXT NOT NULL,
+	doc   TEXT NOT NULL,
+	PRIMARY KEY (kind, owner, name)
+);
+
 CREATE TABLE tokens (
 	id   TEXT PRIMARY KEY,
 	hash BLOB NOT NULL UNIQUE,

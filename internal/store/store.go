@@ -127,6 +127,7 @@ type Image struct {
 	Keys         []core.SubmitKey
 	Reservations []*core.AdvanceReservation
 	Fleets       []*core.Fleet
+	Credentials  []*core.Credential
 }
 
 // JobQuery selects jobs. Zero fields do not restrict.

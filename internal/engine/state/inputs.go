@@ -60,6 +60,10 @@ var inputs = []inputKind{
 	kindOf((*FleetNews).apply),   // what was found out about a host
 	kindOf((*TrustFleet).apply),  // forgets host keys
 	kindOf((*ResealFleet).apply), // secrets under another key
+	// Secrets, repositories and keys.
+	kindOf((*PutCredential).apply),    // creates or replaces
+	kindOf((*DropCredential).apply),   // deletes
+	kindOf((*ResealCredential).apply), // the sealed text under another key
 	// People.
 	kindOf((*EnsureUser).apply),  // the user of a uid
 	kindOf((*PutUser).apply),     // creates or replaces

@@ -25,6 +25,14 @@ func redacted(in Input) Input {
 		x := *in
 		x.Fleet = redact.Fleet(in.Fleet)
 		return &x
+	case *PutCredential:
+		x := *in
+		x.Credential = redact.Credential(in.Credential)
+		return &x
+	case *ResealCredential:
+		x := *in
+		x.Old, x.New = redact.Digest(in.Old), redact.Digest(in.New)
+		return &x
 	case *ResealFleet:
 		x := *in
 		x.Texts = make(map[string]string, len(in.Texts))
@@ -56,5 +64,6 @@ func RecordLoad(cfg Config, img *Image) *Record {
 	for _, f := range img.Fleets {
 		x.Fleets = append(x.Fleets, redact.Fleet(f))
 	}
+	x.Credentials = redact.Credentials(img.Credentials)
 	return &Record{Load: &Loaded{Config: cfg, Image: &x}}
 }

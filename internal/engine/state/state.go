@@ -7,6 +7,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/conf"
+	"bireme.dev/bireme/internal/engine/state/credentials"
 	"bireme.dev/bireme/internal/engine/state/depend"
 	"bireme.dev/bireme/internal/engine/state/fleets"
 	"bireme.dev/bireme/internal/engine/state/jobs"
@@ -56,6 +57,7 @@ type Image struct {
 	Keys         []core.SubmitKey
 	Reservations []*core.AdvanceReservation
 	Fleets       []*core.Fleet
+	Credentials  []*core.Credential
 }
 
 // State is everything live, with the rules that change it. It is not safe for concurrent use; Snapshot gives what is.
@@ -77,6 +79,7 @@ type State struct {
 	idleActions        map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
 	people             *people.Directory
 	fleets             *fleets.Registry
+	credentials        *credentials.Registry
 	reservations       reservationIndex
 	resendReservations bool // projects changed, and with them whose jobs reservations are for
 	dependencies       depend.Index
@@ -115,6 +118,8 @@ func New(cfg Config, img *Image) *State {
 	s.people = people.NewDirectory(&s.rec.Tables, s.rec)
 	s.rec.Table = fleets.NewTable(img.Fleets)
 	s.fleets = fleets.NewRegistry(&s.rec.Table, s.rec)
+	s.rec.Set = credentials.NewSet(img.Credentials)
+	s.credentials = credentials.NewRegistry(&s.rec.Set, s.rec)
 	for _, q := range img.QOS {
 		s.rec.LoadQOS(q)
 	}
@@ -203,6 +208,7 @@ func (s *State) All() sched.Changes {
 func (s *State) Snapshot() *Snapshot {
 	s.people.Published()
 	s.fleets.Published()
+	s.credentials.Published()
 	return s.rec.Publish()
 }
 

@@ -28,6 +28,8 @@ import (
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/stream"
+	"bireme.dev/bireme/internal/server/uploads"
+	"bireme.dev/bireme/internal/server/vault"
 	"bireme.dev/bireme/internal/store"
 )
 
@@ -49,6 +51,8 @@ type Deps struct {
 	// CAChanged has everybody learn of a certificate authority that was changed.
 	CAChanged func() error
 	Seals     cluster.SealsFunc
+	Vault     *vault.Vault // seals and opens credentials
+	Uploads   *uploads.Store
 	// HashKey makes the hashes of blobs, which lie unsealed in the store, tell nothing of what they are hashes of.
 	HashKey []byte
 	Audit   *audit.Log // nil: none is kept
@@ -109,7 +113,9 @@ func New(d Deps) *API {
 		handlers: newHandlers(b, &d, host),
 	}
 	a.streams.Watch, a.events.Watch = a.watch, a.watch
-	a.routes = append(a.table(), dstackapi.Routes(dstackapi.Deps{Base: b, Tokens: a.tokens})...)
+	a.routes = append(a.table(), dstackapi.Routes(dstackapi.Deps{
+		Base: b, Tokens: a.tokens, Vault: d.Vault, Uploads: d.Uploads,
+	})...)
 	a.mux = a.newMux()
 	a.cancel = d.Engine.Subscribe(a.published)
 	return a

@@ -6,19 +6,27 @@ import (
 	"bireme.dev/bireme/internal/server/api/identity"
 	"bireme.dev/bireme/internal/server/dstackapi/front"
 	"bireme.dev/bireme/internal/server/dstackapi/people"
+	"bireme.dev/bireme/internal/server/dstackapi/repos"
+	"bireme.dev/bireme/internal/server/dstackapi/secrets"
+	"bireme.dev/bireme/internal/server/uploads"
+	"bireme.dev/bireme/internal/server/vault"
 )
 
 // Deps are the parts that the handlers stand on: those of the native API.
 type Deps struct {
-	Base   *call.Base
-	Tokens *identity.Tokens
+	Base    *call.Base
+	Tokens  *identity.Tokens
+	Vault   *vault.Vault
+	Uploads *uploads.Store
 }
 
 // Routes makes the table of routes.
 func Routes(d Deps) []call.Route {
 	frame := &front.Frame{Base: d.Base}
 	rows := serverRows()
-	rows = append(rows, people.New(d.Base, d.Tokens).Rows()...)
+	rows = append(rows, people.New(d.Base, d.Tokens, d.Vault).Rows()...)
+	rows = append(rows, secrets.New(d.Base, d.Vault).Rows()...)
+	rows = append(rows, repos.New(d.Base, d.Vault, d.Uploads).Rows()...)
 	list := make([]call.Route, 0, len(rows))
 	for _, row := range rows {
 		list = append(list, frame.Route(row))

@@ -125,8 +125,7 @@ func TestHostileBodies(t *testing.T) {
 	wide := `{"a":[` + strings.TrimSuffix(strings.Repeat("{},", 100_000), ",") + `]}`
 	for what, body := range map[string]string{
 		"deep": `{"a":` + deep + `}`, "wide": wide, "list": "[1]", "text": `"x"`, "null": "null",
-		"NUL":   `{"username":"a\u0000b"}`,
-		"large": `{"a":"` + strings.Repeat("x", 9<<20) + `"}`,
+		"NUL": `{"username":"a\u0000b"}`,
 	} {
 		if a := user.Send("/api/users/get_user", body); a.Status < 400 || a.Status >= 500 || len(a.Body) > 20_000 {
 			t.Errorf("%s: %d with %d bytes", what, a.Status, len(a.Body))

@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/engine/state/credentials"
 	"bireme.dev/bireme/internal/engine/state/fleets"
 	"bireme.dev/bireme/internal/server/seal"
 	"bireme.dev/bireme/internal/store"
@@ -44,9 +45,11 @@ func Offline(ctx context.Context, st store.Store, ring *seal.Ring, holder string
 		return err
 	}
 	o := &offline{st: st, epoch: epoch, img: img}
-	r := New(Config{Store: st, Ring: ring, Epoch: func() int64 { return epoch }, Fleets: func() []*core.Fleet {
-		return img.Fleets
-	}, Put: o.put, Log: log})
+	r := New(Config{
+		Store: st, Ring: ring, Epoch: func() int64 { return epoch }, Log: log,
+		Fleets: func() []*core.Fleet { return img.Fleets }, Put: o.put,
+		Credentials: func() []*core.Credential { return img.Credentials }, PutCredential: o.putCredential,
+	})
 	if err := r.Open(ctx); err != nil {
 		return err
 	}
@@ -106,4 +109,29 @@ func (o *offline) put(ctx context.Context, in *state.ResealFleet) error {
 		o.img.Fleets[i], o.img.Seq = next, event.Seq
 	}
 	return nil
+}
+
+func (o *offline) putCredential(ctx context.Context, in *state.ResealCredential) error {
+	set := credentials.NewSet(o.img.Credentials)
+	changes := &core.Changes{Now: o.img.Now}
+	credentials.NewRegistry(&set, &offlineJournal{o, changes}).Reseal((*credentials.Reseal)(in))
+	if err := o.st.Commit(ctx, o.epoch, changes); err != nil {
+		return err
+	}
+	o.img.Credentials, o.img.Seq = set.Credentials(), o.img.Seq+int64(len(changes.Events))
+	return nil
+}
+
+// offlineJournal collects the changes of one commit.
+type offlineJournal struct {
+	*offline
+	changes *core.Changes
+}
+
+func (j *offlineJournal) Now() core.Time         { return j.img.Now }
+func (j *offlineJournal) Changes() *core.Changes { return j.changes }
+
+func (j *offlineJournal) Event(kind core.EventKind, e core.Event) {
+	e.Seq, e.At, e.Kind = j.img.Seq+1+int64(len(j.changes.Events)), j.img.Now, kind
+	j.changes.Events = append(j.changes.Events, e)
 }

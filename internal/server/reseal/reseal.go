@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/seal"
+	"bireme.dev/bireme/internal/server/vault"
 	"bireme.dev/bireme/internal/store"
 )
 
@@ -23,7 +24,10 @@ type Config struct {
 	// Fleets are those that hold; Put changes one.
 	Fleets func() []*core.Fleet
 	Put    func(context.Context, *state.ResealFleet) error
-	Log    *slog.Logger
+	// Credentials are those that hold; PutCredential changes one.
+	Credentials   func() []*core.Credential
+	PutCredential func(context.Context, *state.ResealCredential) error
+	Log           *slog.Logger
 }
 
 // Rotator changes the key that things are sealed with.
@@ -142,7 +146,7 @@ func (r *Rotator) Finish(ctx context.Context) (err error) {
 	}()
 	began, worked := time.Now(), false
 	for {
-		if err := r.fleets(ctx); err != nil {
+		if err := errors.Join(r.fleets(ctx), r.credentials(ctx)); err != nil {
 			return err
 		}
 		start := time.Now()
@@ -197,10 +201,29 @@ func (r *Rotator) fleets(ctx context.Context) error {
 	return nil
 }
 
-// stale counts the fleets that hold something under another key.
+// credentials reseals what projects and users have.
+func (r *Rotator) credentials(ctx context.Context) error {
+	for _, c := range r.Credentials() {
+		in, err := vault.Reseal(r.Ring, c)
+		if err == nil && in != nil {
+			err = r.PutCredential(ctx, in)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stale counts the fleets and credentials that hold something under another key.
 func (r *Rotator) stale() (n int) {
 	for _, f := range r.Fleets() {
 		if in, err := fleet.Reseal(r.Ring, f); err != nil || in != nil {
+			n++
+		}
+	}
+	for _, c := range r.Credentials() {
+		if in, err := vault.Reseal(r.Ring, c); err != nil || in != nil {
 			n++
 		}
 	}

@@ -98,6 +98,7 @@ func addChanges(b *Batch, c *core.Changes, known *recent, seal store.Sealer) err
 	}
 	addPolicy(b, c)
 	addFleets(b, c)
+	addCredentials(b, c)
 	for _, p := range c.Projects {
 		addProject(b, p)
 	}

@@ -19,6 +19,7 @@ var (
 	qosDocs     = docsOf[core.QOS]("qos", "name")
 	reserveDocs = docsOf[core.AdvanceReservation]("reservation", "name")
 	fleetDocs   = docsOf[core.Fleet]("fleet", "name")
+	credDocs    = docsOf[core.Credential]("credential", "kind", "owner", "name")
 	tokenDocs   = docsOf[core.Token]("token", "id")
 	auditDocs   = docsOf[core.AuditEntry]("audit", "seq", "at", "user", "token", "token_name", "action", "object",
 		"answer")

@@ -46,6 +46,9 @@ func (db *DB) Load(ctx context.Context) (*store.Image, error) {
 		if img.Fleets, err = readFleets(tx); err != nil {
 			return err
 		}
+		if img.Credentials, err = readCredentials(tx); err != nil {
+			return err
+		}
 		if img.Spent, err = readSpent(tx); err != nil {
 			return err
 		}

@@ -67,7 +67,8 @@ func testEveryField(t *testing.T, w *world) {
 		Runs:   []*core.Run{filled[core.Run]()}, Spent: []*core.Spent{filled[core.Spent]()},
 		Keys: []core.SubmitKey{*filled[core.SubmitKey]()},
 		QOS:  []*core.QOS{filled[core.QOS]()}, Reservations: []*core.AdvanceReservation{filled[core.AdvanceReservation]()},
-		Fleets: []*core.Fleet{filled[core.Fleet]()},
+		Fleets:      []*core.Fleet{filled[core.Fleet]()},
+		Credentials: []*core.Credential{filled[core.Credential]()},
 	}
 	c.Runs[0].Ended = 0
 	w.commit(c)
@@ -76,6 +77,7 @@ func testEveryField(t *testing.T, w *world) {
 		Projects: c.Projects, Spent: c.Spent, Tokens: c.Tokens, Runs: c.Runs, Keys: c.Keys, QOS: c.QOS,
 		Reservations: c.Reservations,
 		Fleets:       c.Fleets,
+		Credentials:  c.Credentials,
 	})
 	j2 := *j
 	j2.State, j2.Flags = core.Timeout, core.CancelAsked

@@ -189,7 +189,12 @@ func testPolicy(t *testing.T, w *world) {
 			}}},
 			{Name: "old", Placement: core.PlaceCluster},
 		},
-		Tokens:   []*core.Token{{ID: "t1", Hash: hash("t1")}, {ID: "t2", Hash: hash("t2")}},
+		Tokens: []*core.Token{{ID: "t1", Hash: hash("t1")}, {ID: "t2", Hash: hash("t2")}},
+		Credentials: []*core.Credential{
+			{Kind: core.SecretCredential, Owner: "physics", Name: "a", Sealed: "AA==", Created: 3},
+			{Kind: core.SecretCredential, Owner: "physics", Name: "b", Sealed: "AB==", Created: 3},
+			{Kind: core.SSHKeyCredential, Owner: "ann", Info: "ssh-ed25519 AAAA", Created: 3},
+		},
 		Projects: []*core.Project{{Name: "physics"}, {Name: "old"}},
 		Spent: []*core.Spent{
 			{Project: "old", User: "ann", At: 5, Raw: 1},
@@ -199,8 +204,15 @@ func testPolicy(t *testing.T, w *world) {
 	low := &core.QOS{Name: "low", Priority: 3}
 	again := &core.AdvanceReservation{Name: "a", ID: 5, Start: 30, End: 40}
 	lab := &core.Fleet{Name: "lab", Next: 2, Keys: []core.FleetKey{{Fingerprint: "SHA256:y", Sealed: "AA=="}}}
+	secret := &core.Credential{Kind: core.SecretCredential, Owner: "physics", Name: "a", Sealed: "AC==", Created: 9}
+	kept := &core.Credential{Kind: core.SecretCredential, Owner: "physics", Name: "b", Sealed: "AB==", Created: 3}
 	w.commit(&core.Changes{
 		Fleets: []*core.Fleet{lab}, GoneFleets: []string{"lab", "old", "never"},
+		Credentials: []*core.Credential{secret},
+		GoneCredentials: []core.CredentialKey{
+			{Kind: core.SecretCredential, Owner: "physics", Name: "a"}, {Kind: core.SSHKeyCredential, Owner: "ann"},
+			{Kind: core.SecretCredential, Owner: "never", Name: "a"},
+		},
 		QOS: []*core.QOS{low}, GoneQOS: []core.QOSName{"high", "never"},
 		Reservations: []*core.AdvanceReservation{again}, GoneReservations: []string{"a", "b"},
 		GoneProjects: []core.ProjectName{"old"}, GoneTokens: []string{"t2", "never"},
@@ -209,6 +221,7 @@ func testPolicy(t *testing.T, w *world) {
 		Seq: w.seq, Now: w.now, NextJob: 1, NextNode: 1, Projects: []*core.Project{{Name: "physics"}},
 		Spent: []*core.Spent{{Project: "physics", User: "ann", At: 5, Raw: 2}}, QOS: []*core.QOS{low},
 		Reservations: []*core.AdvanceReservation{again},
+		Credentials:  []*core.Credential{secret, kept},
 		Fleets:       []*core.Fleet{lab}, Tokens: []*core.Token{{ID: "t1", Hash: hash("t1")}},
 	})
 }

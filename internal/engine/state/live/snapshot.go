@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/trie"
+	"bireme.dev/bireme/internal/engine/state/credentials"
 	"bireme.dev/bireme/internal/engine/state/fleets"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
@@ -31,6 +32,7 @@ type Snapshot struct {
 	qos          map[core.QOSName]*core.QOS
 	reservations map[string]*core.AdvanceReservation
 	fleets.Table
+	credentials.Set
 
 	partitions     []core.Partition
 	licenseTotals  map[string]int64 // that there are; never changed

@@ -69,3 +69,21 @@ func Digest(sealed string) string {
 	sum := sha256.Sum256([]byte(sealed))
 	return hex.EncodeToString(sum[:8])
 }
+
+// Credential is a credential with a digest of what it holds.
+func Credential(c *core.Credential) *core.Credential {
+	if c == nil {
+		return nil
+	}
+	x := *c
+	x.Sealed = Digest(c.Sealed)
+	return &x
+}
+
+// Credentials is Credential of each.
+func Credentials(list []*core.Credential) (out []*core.Credential) {
+	for _, c := range list {
+		out = append(out, Credential(c))
+	}
+	return out
+}

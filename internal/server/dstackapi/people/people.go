@@ -11,20 +11,24 @@ import (
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/identity"
 	"bireme.dev/bireme/internal/server/dstackapi/front"
+	"bireme.dev/bireme/internal/server/vault"
 )
 
 // People answers calls on users and projects.
 type People struct {
 	*call.Base
 	tokens *identity.Tokens
+	vault  *vault.Vault
 }
 
 // New makes the handlers.
-func New(b *call.Base, tokens *identity.Tokens) *People { return &People{Base: b, tokens: tokens} }
+func New(b *call.Base, tokens *identity.Tokens, v *vault.Vault) *People {
+	return &People{Base: b, tokens: tokens, vault: v}
+}
 
 // Rows lists the routes.
 func (a *People) Rows() []front.Row {
-	return append(a.userRows(), a.projectRows()...)
+	return append(append(a.userRows(), a.keyRows()...), a.projectRows()...)
 }
 
 // User is a user as clients see it.
@@ -38,6 +42,9 @@ func (a *People) User(snap *state.Snapshot, u *core.User) wire.User {
 	}
 	if u.Email != "" {
 		out.Email = &u.Email
+	}
+	if k, ok := snap.Credential(core.SSHKeyCredential, string(u.Name), ""); ok {
+		out.SSHPublicKey = &k.Info
 	}
 	return out
 }
@@ -72,10 +79,16 @@ func (a *People) member(snap *state.Snapshot, m core.Member) wire.Member {
 	return wire.Member{
 		User: a.UserNamed(snap, m.User), ProjectRole: string(cmp.Or(m.Role, core.RoleUser)),
 		Permissions: wire.MemberPermissions{
-			CanManageSSHFleets: m.Role.Rank() >= core.RoleManager.Rank(),
-			CanManageSecrets:   m.Role == core.RoleAdmin,
+			CanManageSSHFleets: a.isAdmin(snap, m.User), // who adds hosts runs a program on them as root
+			CanManageSecrets: m.Role == core.RoleAdmin || m.Role == core.RoleManager &&
+				a.Settings().Dstack.ManagersManageSecrets,
 		},
 	}
+}
+
+func (a *People) isAdmin(snap *state.Snapshot, name core.UserName) bool {
+	u, ok := snap.User(name)
+	return ok && a.AdminByRecord(u)
 }
 
 // ownerOf is who made a project, or the first of those who may do everything in it.

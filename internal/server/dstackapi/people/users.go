@@ -53,8 +53,15 @@ func (a *People) myUser(c *front.Call) (any, error) {
 	return a.withCreds(c, c.UserRecord, c.Token())
 }
 
+// withCreds is the caller's own user with what nobody else gets.
 func (a *People) withCreds(c *front.Call, u *core.User, token string) (*wire.UserWithCreds, error) {
-	return &wire.UserWithCreds{User: a.User(c.Snap, u), Creds: wire.UserCreds{Token: token}}, nil
+	private, err := a.ensureKey(c)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.UserWithCreds{
+		User: a.User(a.Engine.Snapshot(), u), Creds: wire.UserCreds{Token: token}, SSHPrivateKey: &private,
+	}, nil
 }
 
 type usernameBody struct {

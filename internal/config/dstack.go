@@ -1,0 +1,56 @@
+package config
+
+import (
+	"net"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Dstack is how the server serves dstack's clients. They know no private certificate authority: those that do not come
+// over loopback need a listener with a certificate of a public one.
+type Dstack struct {
+	// HOST:PORT for dstack's clients, beside server.listen; without a certificate it is plain HTTP on loopback
+	Listen      string `yaml:"listen"`
+	Certificate string `yaml:"certificate"` // file of the certificate and its chain, PEM; read again when it changes
+	Key         string `yaml:"key"`         // file of its private key, PEM
+	// listen without TLS also on addresses that are not loopback: tokens and secrets can then be read on the way
+	PlainHTTP bool `yaml:"plain_http"`
+	// managers of a project see and change its secrets too, not its administrators alone
+	ManagersManageSecrets bool `yaml:"managers_manage_secrets"`
+	// the largest archive of files, or of changes to a repository, that is taken
+	Upload Size `yaml:"upload"`
+	// of all that one user has uploaded
+	UploadPerUser Size     `yaml:"upload_per_user"`
+	UploadKeep    Duration `yaml:"upload_keep"` // how long an upload is there after its last use
+}
+
+func defaultDstack() Dstack {
+	return Dstack{
+		Upload: Size(8 * core.MiB), UploadPerUser: Size(core.GiB), UploadKeep: Duration(7 * 24 * time.Hour),
+	}
+}
+
+func (d *decoder) checkDstack(c *Dstack) {
+	if (c.Certificate == "") != (c.Key == "") {
+		d.at("dstack.certificate", "certificate and key go together")
+	}
+	if c.Upload <= 0 || c.UploadPerUser < c.Upload {
+		d.at("dstack.upload", "%s must be more than 0 and at most upload_per_user (%s)", c.Upload, c.UploadPerUser)
+	}
+	if c.UploadKeep < 0 {
+		d.at("dstack.upload_keep", "%s: must not be negative", c.UploadKeep)
+	}
+	if c.Listen == "" {
+		return
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		d.at("dstack.listen", "%q is not HOST:PORT", c.Listen)
+		return
+	}
+	if ip := net.ParseIP(host); c.Certificate == "" && !c.PlainHTTP && host != "localhost" && !ip.IsLoopback() {
+		d.at("dstack.listen", "%q: without a certificate the server listens on loopback only, unless dstack.plain_http "+
+			"says otherwise", c.Listen)
+	}
+}
