@@ -2,10 +2,7 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -62,7 +59,7 @@ the current folder; -f - reads standard input. ARGS replace ${{ run.args }}.`,
 }
 
 func (o *applyOptions) run(ctx context.Context) error {
-	file, src, err := o.read()
+	file, src, err := readConfiguration(o.app, "apply", o.file)
 	if err != nil {
 		return err
 	}
@@ -152,36 +149,6 @@ func (o *applyOptions) inProject(ctx context.Context, c *client.Client, task *ds
 	opts := o.options(file)
 	opts.Runtime = core.RuntimeIn(core.ProjectName(o.project), list.Find)
 	return task.Submit(opts)
-}
-
-// read finds and reads the configuration.
-func (o *applyOptions) read() (name string, src []byte, err error) {
-	if o.file == "-" {
-		src, err = io.ReadAll(io.LimitReader(o.app.In, dstack.MaxSize+1))
-		return "(standard input)", src, err
-	}
-	name = o.file
-	if name == "" {
-		for _, n := range []string{".dstack.yml", ".dstack.yaml"} {
-			if _, err := os.Stat(n); err == nil {
-				name = n
-				break
-			}
-		}
-		if name == "" {
-			return "", nil, app.Usagef("apply: there is no .dstack.yml in this directory; give the file with -f")
-		}
-	}
-	f, err := os.Open(name)
-	if err == nil {
-		defer f.Close()
-		src, err = io.ReadAll(io.LimitReader(f, dstack.MaxSize+1))
-	}
-	var pe *fs.PathError
-	if errors.As(err, &pe) { // not there, not readable, a directory
-		return "", nil, app.Usagef("apply: -f %s: %s", name, pe.Err)
-	}
-	return name, src, err
 }
 
 func (o *applyOptions) options(file string) dstack.Options {

@@ -1,5 +1,5 @@
-// Package jobs is the native commands on runs and jobs: apply, ps, logs, ssh, stop, checkpoint, why, metrics and
-// events.
+// Package jobs is the native commands on runs and jobs: apply, ps, logs, ssh, stop, checkpoint, why, metrics,
+// events and config.
 //
 // Each command is an options struct and run(ctx). A job is named by its id or by its run's name (ref.go).
 package jobs
@@ -14,6 +14,6 @@ import (
 func Commands(a *app.App) []*cobra.Command {
 	return []*cobra.Command{
 		applyCommand(a), psCommand(a), logsCommand(a), sshCommand(a), stopCommand(a), checkpointCommand(a),
-		whyCommand(a), metricsCommand(a), eventsCommand(a),
+		whyCommand(a), metricsCommand(a), eventsCommand(a), configCommand(a),
 	}
 }

@@ -94,6 +94,7 @@ func Parse(text string, dialect Dialect) (Schedule, error) {
 	} {
 		pos += strings.Index(line[pos:], fields[i])
 		p := parser{text: text, what: f.what, lo: f.lo, hi: f.hi, names: f.names, first: f.first, pos: min(pos, len(text))}
+		p.open = dialect == Monday
 		if f.what == "weekday" && dialect == Monday {
 			p.hi, p.shift = 6, 1 // their 0 is our 1
 		}
@@ -116,6 +117,7 @@ type parser struct {
 	first      int
 	shift      int // added to a weekday given as a number
 	pos        int
+	open       bool // a step without an end goes on to the last value
 }
 
 func (p *parser) fail(format string, args ...any) error {
@@ -171,6 +173,8 @@ func (p *parser) item(item string) (uint64, error) {
 		if hi < lo {
 			return 0, p.fail("range %q runs backwards", span)
 		}
+	case stepped && p.open:
+		hi = p.hi
 	case stepped:
 		return 0, p.fail("a step needs a range or *, such as %s-%d/%d", from, p.hi, step)
 	}

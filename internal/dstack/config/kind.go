@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"bireme.dev/bireme/internal/dstack/config/tree"
@@ -113,7 +112,7 @@ func (c Configuration) MarshalJSON() ([]byte, error) {
 	if v == nil {
 		return nil, fmt.Errorf("a configuration of type %q cannot be written", c.Kind)
 	}
-	return json.Marshal(v)
+	return tree.Marshal(v)
 }
 
 // Value is *p, or the zero value where p is nil.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
 // vector is a configuration and what is expected of it.
@@ -58,7 +60,7 @@ func TestNormalForm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := json.Marshal(c)
+			text, err := tree.Marshal(c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +74,7 @@ func TestNormalForm(t *testing.T) {
 			if err != nil {
 				t.Fatalf("the normal form is refused: %v", err)
 			}
-			text2, err := json.Marshal(again)
+			text2, err := tree.Marshal(again)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -108,7 +108,7 @@ func (f *fields) done() {
 			continue
 		}
 		msg := "unknown key"
-		if f.p.up == nil && isResource(name) {
+		if f.p != nil && f.p.up == nil && isResource(name) {
 			msg += "; it belongs below resources"
 		} else {
 			slices.Sort(f.known)

@@ -24,6 +24,9 @@ func (r fleetReader) fleet(f *fields) *Fleet {
 	if n, p := f.get("blocks"); n != nil {
 		out.Blocks, _ = r.blocks(n, p)
 	}
+	if !r.request && f.on("env") && !f.given("ssh_config") {
+		f.failAt("env", "is for fleets of SSH hosts only")
+	}
 	return out
 }
 

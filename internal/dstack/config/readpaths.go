@@ -29,7 +29,7 @@ func (r runReader) portOf(n *tree.Node, p *path, service bool) (out Port, ok boo
 	local, inside, mapped := strings.Cut(n.Plain(), ":")
 	if n.Form != tree.Text || !mapped {
 		v, ok := n.Whole()
-		if !ok || v < 1 || v > maxPort {
+		if !ok || n.Form == tree.Real || v < 1 || v > maxPort {
 			r.fail(n, p, typeValue, "must be a port such as 8080%s, from 1 to %d, not %s", portForms(service), maxPort,
 				n.Describe())
 			return out, false

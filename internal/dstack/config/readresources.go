@@ -201,7 +201,7 @@ func (r resourceReader) cpuText(n *tree.Node, p *path, out *CPU) {
 			quiet := resourceReader{&reader{}}
 			part := &tree.Node{Form: tree.Text, Text: token, Line: n.Line, Column: n.Column}
 			v, ok := quiet.counts(part, p)
-			if !ok {
+			if !ok || strings.Contains(token, "_") {
 				r.fail(n, p, typeValue, "%s is neither a count such as 4 or 2..8 nor x86 or arm", tree.Quote(token))
 				return
 			}
@@ -262,9 +262,12 @@ func (r resourceReader) gpuMapping(n *tree.Node, p *path) (out GPU, ok bool) {
 	out.Vendor = opt(f, "vendor", r.vendor)
 	if v, vp := f.get("name"); v != nil && v.Form == tree.List {
 		out.Name = f.texts("name")
+		for i, s := range out.Name {
+			out.Name[i] = stripTPU(s)
+		}
 	} else if v != nil && v.Form != tree.Null {
 		if s, ok := r.text(v, vp); ok {
-			out.Name = []string{s}
+			out.Name = []string{stripTPU(s)}
 		}
 	}
 	if v, vp := f.get("count"); v != nil {
@@ -274,6 +277,14 @@ func (r resourceReader) gpuMapping(n *tree.Node, p *path) (out GPU, ok bool) {
 	out.ComputeCapability = opt(f, "compute_capability", r.capability)
 	f.done()
 	return out, true
+}
+
+// stripTPU drops the old prefix of Google's names.
+func stripTPU(s string) string {
+	if len(s) > 4 && strings.EqualFold(s[:4], "tpu-") {
+		return s[4:]
+	}
+	return s
 }
 
 func (r resourceReader) vendor(n *tree.Node, p *path) (string, bool) {

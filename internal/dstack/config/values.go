@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"math"
 	"strconv"
 
@@ -75,9 +74,9 @@ func (l Limit) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes the form that was written.
 func (r Retry) MarshalJSON() ([]byte, error) {
 	if !r.Mapping {
-		return json.Marshal(r.On)
+		return tree.Marshal(r.On)
 	}
-	return json.Marshal(struct {
+	return tree.Marshal(struct {
 		Events   []string `json:"on_events"`
 		Duration *int64   `json:"duration"`
 	}{r.Events, r.Duration})
@@ -87,14 +86,14 @@ func (r Retry) MarshalJSON() ([]byte, error) {
 func (s InstanceSelector) MarshalJSON() ([]byte, error) {
 	switch {
 	case s.Fleet != nil:
-		return json.Marshal(struct {
+		return tree.Marshal(struct {
 			Fleet    *Ref `json:"fleet"`
 			Instance int  `json:"instance"`
 		}{s.Fleet, s.Instance})
 	case s.Hostname != "":
-		return json.Marshal(map[string]string{"hostname": s.Hostname})
+		return tree.Marshal(map[string]string{"hostname": s.Hostname})
 	}
-	return json.Marshal(map[string]string{"name": s.Name})
+	return tree.Marshal(map[string]string{"name": s.Name})
 }
 
 // Mount is a volume of a run: a network volume by name (any of Names), or a path of the instance.
@@ -112,7 +111,7 @@ func (m *Mount) IsInstance() bool { return m.Names == nil }
 // MarshalJSON writes the keys of the mount's kind.
 func (m Mount) MarshalJSON() ([]byte, error) {
 	if m.IsInstance() {
-		return json.Marshal(struct {
+		return tree.Marshal(struct {
 			InstancePath string `json:"instance_path"`
 			Path         string `json:"path"`
 			Optional     bool   `json:"optional"`
@@ -122,7 +121,7 @@ func (m Mount) MarshalJSON() ([]byte, error) {
 	if !m.List && len(m.Names) == 1 {
 		name = m.Names[0]
 	}
-	return json.Marshal(struct {
+	return tree.Marshal(struct {
 		Name any    `json:"name"`
 		Path string `json:"path"`
 	}{name, m.Path})
@@ -146,15 +145,15 @@ func (n FleetNodes) MarshalJSON() ([]byte, error) {
 	if n.Target != n.Min {
 		out.Target = &n.Target
 	}
-	return json.Marshal(out)
+	return tree.Marshal(out)
 }
 
 // MarshalJSON writes true, false or the reference.
 func (g GatewayChoice) MarshalJSON() ([]byte, error) {
 	if g.Ref != nil {
-		return json.Marshal(g.Ref)
+		return tree.Marshal(g.Ref)
 	}
-	return json.Marshal(g.Use)
+	return tree.Marshal(g.Use)
 }
 
 // MarshalJSON writes true, false or "auto".
@@ -162,13 +161,13 @@ func (h HTTPS) MarshalJSON() ([]byte, error) {
 	if h.Auto {
 		return []byte(`"auto"`), nil
 	}
-	return json.Marshal(h.On)
+	return tree.Marshal(h.On)
 }
 
 // MarshalJSON writes the keys of the model's format.
 func (m Model) MarshalJSON() ([]byte, error) {
 	if m.Format == "tgi" {
-		return json.Marshal(struct {
+		return tree.Marshal(struct {
 			Type         string  `json:"type"`
 			Name         string  `json:"name"`
 			Format       string  `json:"format"`
@@ -176,7 +175,7 @@ func (m Model) MarshalJSON() ([]byte, error) {
 			EOSToken     *string `json:"eos_token"`
 		}{m.Type, m.Name, m.Format, m.ChatTemplate, m.EOSToken})
 	}
-	return json.Marshal(struct {
+	return tree.Marshal(struct {
 		Type   string `json:"type"`
 		Name   string `json:"name"`
 		Format string `json:"format"`
@@ -196,7 +195,7 @@ func (v Volume) MarshalJSON() ([]byte, error) {
 	h := head{KindVolume, v.Backend, v.Name, v.AutoCleanup, v.Tags}
 	switch v.Backend {
 	case "kubernetes":
-		return json.Marshal(struct {
+		return tree.Marshal(struct {
 			head
 			Size             *Float   `json:"size"`
 			Region           string   `json:"region"`
@@ -206,12 +205,12 @@ func (v Volume) MarshalJSON() ([]byte, error) {
 			ReadOnly         bool     `json:"read_only"`
 		}{h, v.Size, v.Region, v.ClaimName, v.StorageClassName, v.AccessModes, v.ReadOnly})
 	case "daytona", "lium":
-		return json.Marshal(struct {
+		return tree.Marshal(struct {
 			head
 			VolumeID *string `json:"volume_id"`
 		}{h, v.VolumeID})
 	}
-	return json.Marshal(struct {
+	return tree.Marshal(struct {
 		head
 		Size             *Float  `json:"size"`
 		VolumeID         *string `json:"volume_id"`
@@ -223,7 +222,7 @@ func (v Volume) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes a text or a mapping with a path.
 func (p PresetPrompt) MarshalJSON() ([]byte, error) {
 	if p.Path != "" {
-		return json.Marshal(map[string]string{"path": p.Path})
+		return tree.Marshal(map[string]string{"path": p.Path})
 	}
-	return json.Marshal(p.Text)
+	return tree.Marshal(p.Text)
 }

@@ -92,7 +92,7 @@ func WriteObject(n int, at func(int) (string, any)) ([]byte, error) {
 		}
 		name, value := at(i)
 		for j, v := range []any{name, value} {
-			text, err := json.Marshal(v)
+			text, err := Marshal(v)
 			if err != nil {
 				return nil, err
 			}
@@ -104,4 +104,15 @@ func WriteObject(n int, at func(int) (string, any)) ([]byte, error) {
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
+}
+
+// Marshal is json.Marshal that leaves <, > and & as they are.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"regexp"
 	"strconv"
 	"strings"
@@ -190,6 +191,9 @@ var (
 	yamlBool = lazy(`^(yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)
 )
 
+// maxDigits is the longest number; what is longer is a text.
+const maxDigits = 4000
+
 func lazy(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
@@ -205,7 +209,7 @@ func resolve(t *Node, s string) {
 		case "yes", "true", "on":
 			t.Truth = true
 		}
-	case yamlInt().MatchString(s):
+	case len(s) < maxDigits && yamlInt().MatchString(s):
 		t.Form = Int
 		t.number(s)
 	case yamlFlt().MatchString(s):
@@ -233,31 +237,33 @@ func (n *Node) number(s string) {
 	case len(body) > 1 && body[0] == '0':
 		body, base = body[1:], 8
 	}
-	sign := ""
-	if digits[0] == '-' {
-		sign = "-"
+	v, ok := new(big.Int).SetString(body, base)
+	if !ok { // 0x_
+		n.Form, n.Text = Text, s
+		return
 	}
-	v, err := strconv.ParseInt(sign+body, base, 64)
-	if err != nil {
-		n.Huge, n.Text = true, sign+body
+	n.whole(v, digits[0] == '-')
+}
+
+// whole keeps a number, as its digits where it is huge.
+func (n *Node) whole(v *big.Int, negative bool) {
+	if negative {
+		v.Neg(v)
 	}
-	n.Int = v
+	if n.Huge = !v.IsInt64(); n.Huge {
+		n.Text = v.String()
+		return
+	}
+	n.Int = v.Int64()
 }
 
 func (n *Node) sexagesimal(digits string) {
-	sign := int64(1)
-	if digits[0] == '-' {
-		sign = -1
-	}
+	total, sixty := new(big.Int), big.NewInt(60)
 	for _, part := range strings.Split(strings.TrimLeft(digits, "+-"), ":") {
-		v, err := strconv.ParseInt(part, 10, 64)
-		if err != nil || n.Int > 1<<56 {
-			n.Huge, n.Text = true, digits
-			return
-		}
-		n.Int = n.Int*60 + v
+		v, _ := new(big.Int).SetString(part, 10)
+		total.Add(total.Mul(total, sixty), v)
 	}
-	n.Int *= sign
+	n.whole(total, digits[0] == '-')
 }
 
 func floatOf(s string) float64 {
