@@ -29,6 +29,8 @@ type Container struct {
 	// ImageEnv: where the image and the job set the same variable, the image wins. As with Slurm's containers the job's
 	// come from another machine; a YAML file's are meant.
 	ImageEnv bool `json:"image_env,omitempty"`
+	// Terminal runs the commands on a terminal, by SHELL -i -c as dstack does: a stop begins with Ctrl+C.
+	Terminal bool `json:"terminal,omitempty"`
 }
 
 // ContainerRules are what of its node anybody's container may have.

@@ -39,7 +39,11 @@ func (s *server) place(r wire.Run, env []byte) (p place, err error) {
 	if err != nil {
 		return p, fmt.Errorf("user %q: %w", r.User, err)
 	}
-	vars := merge(s.env, env, r.ImageEnv)
+	image := s.env
+	if r.ID != 0 { // whoever looks in finds the job's own variables
+		image = merge(image, s.vars, false)
+	}
+	vars := merge(image, env, r.ImageEnv)
 	vars = fallback(vars, "HOME", id.home)
 	if id.name != "" && r.UID == nil {
 		vars = fallback(fallback(vars, "USER", id.name), "LOGNAME", id.name)
@@ -75,7 +79,16 @@ func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int
 		list = append(list, f.Fd())
 	}
 	argv := r.Argv
-	if len(script) > 0 {
+	var term *terminal
+	if r.Terminal && r.ID == 0 {
+		if term, err = openTerminal(p.id); err != nil {
+			return 0, failed("a terminal: %v", err)
+		}
+		list = []uintptr{term.slave.Fd(), term.slave.Fd(), term.slave.Fd()}
+	}
+	if len(script) > 0 && term != nil {
+		argv = interactive(script, argv)
+	} else if len(script) > 0 {
 		f, err := memory(script)
 		if err != nil {
 			return 0, failed("%v", err)
@@ -94,10 +107,30 @@ func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int
 	if limits := limitArgs(r.RLimits); limits != "" && executable(path, p.dir) {
 		argv, path = append([]string{"bireme-init", "limit", limits, path}, argv...), self
 	}
-	if pid, err = p.fork(path, argv, r.TTY, list); err != nil {
+	if pid, err = p.fork(path, argv, r.TTY || term != nil, list); err != nil {
+		if term != nil {
+			term.close()
+		}
 		return 0, cannotRun(argv[0], path, len(script) > 0, err)
 	}
+	if term != nil {
+		return pid, s.watch(term, pid, files)
+	}
 	return pid, nil
+}
+
+// watch copies what the first program writes on its terminal to the job's output. The lock is held.
+func (s *server) watch(t *terminal, pid int, files []*os.File) *wire.RunEnded {
+	out, err := dup(files[1:2])
+	if err != nil {
+		t.close() // which ends the program
+		return &wire.RunEnded{
+			Cause: wire.CauseLaunchFailed, Signal: wire.LaunchFailedSignal, Message: "output: " + err.Error(),
+		}
+	}
+	s.terminal = t
+	t.started(pid, out[0], func() { closeAll(out) })
+	return nil
 }
 
 // fork starts a program in its place.

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/crypto/ssh"
@@ -29,6 +30,37 @@ type jobd struct {
 	Gang   *wire.Gang `json:"gang"`
 	Argv   []string   `json:"argv"`
 	Script []byte     `json:"script,omitempty"` // Argv are its arguments
+	// Terminal: the program runs on one.
+	Terminal bool `json:"terminal,omitempty"`
+
+	mu        sync.Mutex
+	terminals map[*terminal]bool // that programs run on
+}
+
+// runs notes a terminal on which the job's program runs, or that it does no more.
+func (d *jobd) runs(t *terminal, now bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.terminals == nil {
+		d.terminals = map[*terminal]bool{}
+	}
+	if delete(d.terminals, t); now {
+		d.terminals[t] = true
+	}
+}
+
+// interrupt types Ctrl+C on the terminals of the job's program, whenever somebody asks for its end.
+func (d *jobd) interrupt(told <-chan os.Signal) {
+	for sig := range told {
+		if !stops(sig.(unix.Signal)) {
+			continue
+		}
+		d.mu.Lock()
+		for t := range d.terminals {
+			t.interrupt()
+		}
+		d.mu.Unlock()
+	}
 }
 
 // JobSSH serves SSH to the other containers of the job. Its standard input says what to serve, its descriptor 3 is
@@ -65,8 +97,9 @@ func JobSSH(in io.Reader) error {
 	cfg.AddHostKey(host)
 	// What is meant for the job's programs is not meant for us: we end with the container. Caught, not ignored:
 	// children would inherit that.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGTERM, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1,
-		unix.SIGUSR2)
+	told := make(chan os.Signal, 4)
+	signal.Notify(told, unix.SIGHUP, unix.SIGTERM, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
+	go d.interrupt(told) // as long as we are there
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -82,7 +115,9 @@ func JobSSH(in io.Reader) error {
 func (d *jobd) program() (*exec.Cmd, func(), error) {
 	argv, done := d.Argv, func() {}
 	var extra []*os.File
-	if len(d.Script) > 0 {
+	if len(d.Script) > 0 && d.Terminal {
+		argv = interactive(d.Script, argv)
+	} else if len(d.Script) > 0 {
 		f, err := memory(d.Script)
 		if err != nil {
 			return nil, done, err
@@ -112,40 +147,41 @@ func (s *server) enlist(r wire.Run, script, env []byte) error {
 		return err
 	}
 	p.vars = withGang(p.vars, s.gang)
-	return startJobd(r, script, p)
+	s.jobd, err = startJobd(r, script, p)
+	return err
 }
 
 // startJobd starts the server beside the job.
-func startJobd(r wire.Run, script []byte, p place) error {
+func startJobd(r wire.Run, script []byte, p place) (pid int, err error) {
 	l, err := listenGang(r.Gang)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer l.Close()
-	text, err := json.Marshal(jobd{r.Gang, r.Argv, script})
+	text, err := json.Marshal(&jobd{Gang: r.Gang, Argv: r.Argv, Script: script, Terminal: r.Terminal})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	in, err := memory(text)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer in.Close()
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
-		return err
+		return 0, err
 	}
 	door, err := l.File()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer door.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer null.Close()
-	_, err = p.fork(self, []string{"bireme-init", "job-sshd"}, false, []uintptr{in.Fd(), null.Fd(), null.Fd(), door.Fd()})
-	return err
+	return p.fork(self, []string{"bireme-init", "job-sshd"}, false,
+		[]uintptr{in.Fd(), null.Fd(), null.Fd(), door.Fd()})
 }
 
 // asUser does something with the rights to files of a user, on a thread that ends with it.

@@ -4,21 +4,24 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
 // ranks is a job whose program runs in each of its containers, seen from the first one.
 type ranks struct {
-	left int // that have not ended
-	over bool
+	left       int // that have not ended
+	over       bool
+	masterDone bool // the first one's end is that of all
 }
 
 // ended notes the end of one of them and tells whether that is the end of all: the first that fails, or the last.
-func (k *ranks) ended(end wire.RunEnded) (wire.RunEnded, bool) {
+func (k *ranks) ended(end wire.RunEnded, master bool) (wire.RunEnded, bool) {
 	if k.over {
 		return end, false
 	}
@@ -27,7 +30,7 @@ func (k *ranks) ended(end wire.RunEnded) (wire.RunEnded, bool) {
 		k.over = true
 		return end, true
 	}
-	k.over = k.left == 0
+	k.over = k.left == 0 || master && k.masterDone
 	return end, k.over
 }
 
@@ -56,7 +59,7 @@ func (s *server) gather(r wire.Run, script, env []byte, files []*os.File) {
 		return
 	}
 	s.mu.Lock()
-	s.ranks = &ranks{left: len(clients)}
+	s.ranks = &ranks{left: len(clients), masterDone: r.Gang.MasterDone}
 	s.mu.Unlock()
 	out, err := dup(files)
 	if err != nil {
@@ -64,19 +67,28 @@ func (s *server) gather(r wire.Run, script, env []byte, files []*os.File) {
 		s.lost(err.Error())
 		return
 	}
-	s.begin(r, script, env, files)
+	last := r.Gang.Order == core.StartWorkersFirst
+	if !last {
+		s.begin(r, script, env, files)
+	}
+	var begun sync.WaitGroup
 	for rank, c := range clients {
 		if c != nil {
+			begun.Add(1)
 			go func() { // until it ends there, or we do here
 				defer c.Close()
-				s.rankEnded(remote(c, r.Gang, rank, out))
+				s.rankEnded(remote(c, r.Gang, rank, out, begun.Done))
 			}()
 		}
 	}
+	if last {
+		begun.Wait()
+		s.begin(r, script, env, files)
+	}
 }
 
-// remote runs the job's program in another container.
-func remote(c *ssh.Client, g *wire.Gang, rank int, out []*os.File) wire.RunEnded {
+// remote runs the job's program in another container. It calls begun once that runs there, or cannot.
+func remote(c *ssh.Client, g *wire.Gang, rank int, out []*os.File, begun func()) wire.RunEnded {
 	where := fmt.Sprintf("rank %d on %s", rank, g.Peers[rank].Node)
 	lost := func(err error) wire.RunEnded {
 		return wire.RunEnded{
@@ -85,11 +97,12 @@ func remote(c *ssh.Client, g *wire.Gang, rank int, out []*os.File) wire.RunEnded
 		}
 	}
 	s, err := c.NewSession()
-	if err != nil {
-		return lost(err)
+	if err == nil {
+		s.Stdout, s.Stderr = out[1], out[2]
+		err = s.Start(runCommand)
 	}
-	s.Stdout, s.Stderr = out[1], out[2]
-	if err := s.Start(runCommand); err != nil {
+	begun()
+	if err != nil {
 		return lost(err)
 	}
 	code, sig, err := exitOf(s.Wait())
@@ -108,14 +121,14 @@ func remote(c *ssh.Client, g *wire.Gang, rank int, out []*os.File) wire.RunEnded
 func (s *server) rankEnded(end wire.RunEnded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settle(end)
+	s.settle(end, false)
 }
 
 // settle ends the job with a program of it, unless others are to end first; the lock is held.
-func (s *server) settle(end wire.RunEnded) {
+func (s *server) settle(end wire.RunEnded, master bool) {
 	if s.ranks != nil {
 		var over bool
-		if end, over = s.ranks.ended(end); !over {
+		if end, over = s.ranks.ended(end, master); !over {
 			return
 		}
 	}

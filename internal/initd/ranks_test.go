@@ -12,18 +12,20 @@ func TestRanks(t *testing.T) {
 	t.Parallel()
 	well, bad := wire.RunEnded{}, wire.RunEnded{ExitCode: 3, Message: "rank 1"}
 	for name, tc := range map[string]struct {
-		ends []wire.RunEnded
-		at   int // which of them is the end of all
+		ends []wire.RunEnded // the first is the first container's
+		at   int             // which of them is the end of all
+		done bool            // the first one's end is that of all
 	}{
-		"all well":    {[]wire.RunEnded{well, well, well}, 2},
-		"one fails":   {[]wire.RunEnded{well, bad, well}, 1},
-		"all fail":    {[]wire.RunEnded{bad, bad, bad}, 0},
-		"not started": {[]wire.RunEnded{{Cause: wire.CauseLaunchFailed}, well, well}, 0},
-		"killed":      {[]wire.RunEnded{well, well, {Signal: 9}}, 2},
+		"all well":    {[]wire.RunEnded{well, well, well}, 2, false},
+		"one fails":   {[]wire.RunEnded{well, bad, well}, 1, false},
+		"all fail":    {[]wire.RunEnded{bad, bad, bad}, 0, false},
+		"not started": {[]wire.RunEnded{{Cause: wire.CauseLaunchFailed}, well, well}, 0, false},
+		"killed":      {[]wire.RunEnded{well, well, {Signal: 9}}, 2, false},
+		"master done": {[]wire.RunEnded{well, well, bad}, 0, true},
 	} {
-		k := &ranks{left: len(tc.ends)}
+		k := &ranks{left: len(tc.ends), masterDone: tc.done}
 		for i, e := range tc.ends {
-			end, over := k.ended(e)
+			end, over := k.ended(e, i == 0)
 			if over != (i == tc.at) || over && end != e {
 				t.Errorf("%s: after %d: %v %+v", name, i, over, end)
 			}

@@ -40,6 +40,10 @@ type server struct {
 	// Of a job whose program runs in several containers, in the first of them; nil: it runs here alone.
 	ranks   *ranks
 	waiting bool // for the others, before the first program begins
+	// Of a job whose commands run on a terminal.
+	terminal *terminal // of the first program, while it runs
+	jobd     int       // process id of the server beside the job, which has the terminals of a held container
+	vars     []byte    // environment of the first program, which those that join find too
 }
 
 // Serve dials the stand-in and does what it says. It returns the status to exit with.
@@ -120,6 +124,11 @@ func (s *server) tell(t wire.Type, header any) { _ = s.conn.Send(t, header, nil)
 
 // first prepares the container and begins what it is for.
 func (s *server) first(r wire.Run, script, parcel, env []byte, files []*os.File) {
+	if r.Terminal {
+		s.mu.Lock()
+		s.vars = append([]byte{}, env...)
+		s.mu.Unlock()
+	}
 	if err := s.unpack(r, parcel, env); err != nil {
 		closeAll(files)
 		s.lost("files: " + err.Error())
@@ -166,7 +175,7 @@ func (s *server) begin(r wire.Run, script, env []byte, files []*os.File) {
 		s.tell(wire.TypeRunStarted, wire.RunStarted{ID: r.ID})
 	case r.ID == 0:
 		s.mu.Lock()
-		s.settle(*fault)
+		s.settle(*fault, true)
 		s.mu.Unlock()
 	default:
 		fault.ID = r.ID
@@ -205,7 +214,7 @@ func (s *server) ended(pid int, w unix.WaitStatus, used *unix.Rusage) {
 		end.ExitCode, end.Signal = 0, int(w.Signal())
 	}
 	if p.id == 0 {
-		s.settle(end)
+		s.settle(end, true)
 		return
 	}
 	if end.Signal == int(unix.SIGKILL) && oomKills() > 0 {
@@ -218,9 +227,16 @@ func (s *server) ended(pid int, w unix.WaitStatus, used *unix.Rusage) {
 func (s *server) signal(sig wire.RunSignal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := unix.Signal(sig.Number); sig.ID == 0 && s.waiting &&
-		(n == unix.SIGTERM || n == unix.SIGINT || n == unix.SIGHUP || n == unix.SIGQUIT) {
-		s.settle(wire.RunEnded{Signal: sig.Number, Message: "ended while it waited for its other containers"})
+	if sig.ID == 0 && s.waiting && stops(unix.Signal(sig.Number)) {
+		s.settle(wire.RunEnded{Signal: sig.Number, Message: "ended while it waited for its other containers"}, true)
+		return
+	}
+	if sig.ID == 0 && s.vars != nil && stops(unix.Signal(sig.Number)) { // as Ctrl+C
+		if s.terminal != nil {
+			s.terminal.interrupt()
+		} else if s.jobd != 0 {
+			_ = unix.Kill(s.jobd, unix.Signal(sig.Number))
+		}
 		return
 	}
 	if sig.ID == 0 && alone() {
@@ -263,6 +279,9 @@ func (s *server) killAll() {
 // finish ends what is left after the first program, and tells how it ended.
 func (s *server) finish(end wire.RunEnded) int {
 	s.killAll()
+	if s.terminal != nil {
+		s.terminal.ended()
+	}
 	u := usageNow()
 	end.Used = u.Used
 	end.OOMKills = oomKills()

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -83,8 +82,11 @@ func (s *session) run(kind, text string) {
 		cmd, done, err := s.job.program()
 		defer done()
 		if err == nil {
-			cmd.Env = s.env
-			err = s.runPlain(cmd)
+			if cmd.Env = s.env; s.job.Terminal {
+				err = s.runJobTerminal(cmd)
+			} else {
+				err = s.runPlain(cmd)
+			}
 		}
 		s.tell(err)
 		return
@@ -154,6 +156,26 @@ func (s *session) runPlain(cmd *exec.Cmd) error {
 		_ = in.Close()
 	}()
 	return s.wait(cmd)
+}
+
+// runJobTerminal runs a job's program on a terminal, with the channel as its output.
+func (s *session) runJobTerminal(cmd *exec.Cmd) error {
+	t, err := openTerminal(identity{uid: uint32(os.Getuid()), gid: uint32(os.Getgid())})
+	if err != nil {
+		return err
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.slave, t.slave, t.slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := s.begin(cmd); err != nil {
+		t.close()
+		return err
+	}
+	t.started(cmd.Process.Pid, s.ch, func() {})
+	s.job.runs(t, true)
+	defer s.job.runs(t, false)
+	err = s.wait(cmd)
+	t.ended()
+	return err
 }
 
 // lastWords is how long a terminal is read after its shell has ended, if others hold it still.
@@ -262,24 +284,13 @@ func (s *session) openTerminal(payload []byte) error {
 	if err := ssh.Unmarshal(payload, &p); err != nil {
 		return err
 	}
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	master, name, err := newTerminal()
 	if err != nil {
-		return err
-	}
-	n := 0
-	err = control(master, func(fd int) (err error) {
-		if n, err = unix.IoctlGetInt(fd, unix.TIOCGPTN); err == nil {
-			err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-		}
-		return err
-	})
-	if err != nil {
-		master.Close()
 		return err
 	}
 	s.env = append(s.env, "TERM="+p.Term)
 	s.mu.Lock()
-	s.tty, s.name = master, "/dev/pts/"+strconv.Itoa(n)
+	s.tty, s.name = master, name
 	s.mu.Unlock()
 	s.resize(p.Cols, p.Rows)
 	return nil

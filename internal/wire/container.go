@@ -75,6 +75,9 @@ type Gang struct {
 	Seed   []byte `json:"seed"`             // of the keys by which they trust each other: a secret
 	Each   bool   `json:"each,omitempty"`   // the job's program runs in all of them, not in the first alone
 	Bridge bool   `json:"bridge,omitempty"` // they have networks of their own; the stand-in's to fill in
+	// Of Each: whose programs begin first, and whether all end with the first one's.
+	Order      core.StartupOrder `json:"order,omitempty"`
+	MasterDone bool              `json:"master_done,omitempty"`
 	// Patience is how long the first waits for the others, whose images may have to be fetched; zero: an hour.
 	Patience time.Duration `json:"patience,omitempty"`
 }
@@ -120,6 +123,7 @@ type Run struct {
 	Groups   []uint32 `json:"groups,omitempty"`
 	Umask    *uint32  `json:"umask,omitempty"`
 	TTY      bool     `json:"tty,omitempty"`
+	Terminal bool     `json:"terminal,omitempty"` // of the first: on a terminal made for it, its script by SHELL -i -c
 	ImageEnv bool     `json:"image_env,omitempty"`
 	// Extra open files follow the three standard streams, to be the program's from descriptor 3 on; not with a script.
 	Extra   int               `json:"extra,omitempty"`

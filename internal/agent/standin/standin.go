@@ -345,7 +345,7 @@ func (s *standIn) tellRun(conn *wire.PassConn) error {
 	r := wire.Run{
 		Argv: c.Args, WorkDir: c.WorkDir, User: c.User, Umask: s.l.Program.Umask, TTY: s.l.Stdio.PTY,
 		ImageEnv: c.ImageEnv, ScriptLen: len(s.l.Script),
-		FilesLen: len(s.l.Files),
+		FilesLen: len(s.l.Files), Terminal: c.Terminal,
 	}
 	r.Hold, r.RLimits = c.Hold, c.Limits.RLimits
 	if c.Gang != nil {

@@ -56,6 +56,9 @@ func (h *Hub) gangOf(j *core.Job, rank int) *wire.Gang {
 	}
 	id := fmt.Sprintf("containers of job %d.%d", j.ID, j.Attempt)
 	g := &wire.Gang{Rank: rank, Each: j.Spec.Run != "", Seed: h.cfg.Secret(id), Patience: h.cfg.ContainerWait}
+	if r := j.Spec.Rules(); r != nil {
+		g.Order, g.MasterDone = r.StartupOrder, r.StopCriteria == core.StopMasterDone
+	}
 	snap := h.engine.Snapshot()
 	local := false // nodes of one machine
 	for i := range nodes {

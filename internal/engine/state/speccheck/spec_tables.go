@@ -184,7 +184,7 @@ var containerTable = fieldTable[core.Container]{
 	},
 	flags: []string{
 		"extra.container.own", "extra.container.privileged", "extra.container.submitter",
-		"extra.container.image_env",
+		"extra.container.image_env", "extra.container.terminal",
 	},
 	assigned: []string{"extra.container.bounded"}, // by admitRuntime
 }
