@@ -94,6 +94,7 @@ var rooms = map[string]room{
 		"internal/wire":        "it is the node's end of both contracts",
 		"internal/config":      "it is configured",
 		"internal/step/cgroup": "it clears the cgroups of a keeper that died",
+		"internal/nice":        "agents that a server starts do not have its share of the processors",
 	}},
 	"internal/step": {why: "the keeper of the users' processes", may: map[string]string{
 		"internal/core":        words,

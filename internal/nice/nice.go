@@ -14,37 +14,63 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raised is the nice value of Raise, 0 before.
-var raised atomic.Int32
+// slice is how long, in nanoseconds, a raised thread runs before another one's turn: the shortest that the kernel
+// grants. A thread that wakes comes sooner before those with longer slices. Linux before 6.12 ignores it.
+const slice = 100_000
 
-// Raise gives this process a nice value below 0 (-20 to -1). Where the kernel groups processes by session (autogroup),
-// a nice value counts within a session only: there the session gets it too, if this process leads it. It needs root or
-// CAP_SYS_NICE; the error of a process that has neither is os.ErrPermission.
+// values are what the kernel schedules a thread by.
+type values struct {
+	nice  int32
+	slice uint64 // nanoseconds; 0: the kernel's default
+}
+
+// change is what Raise did.
+type change struct{ from, to values }
+
+// raised is nil before Raise.
+var raised atomic.Pointer[change]
+
+// Raise gives this process a nice value below 0 (-20 to -1) and a short slice. Where the kernel groups processes by
+// session (autogroup), a nice value counts within a session only: there the session gets it too, if this process leads
+// it. The nice value needs root or CAP_SYS_NICE; a process that has neither gets the slice, and the error is
+// os.ErrPermission.
 func Raise(value int) error {
 	if value >= 0 {
 		return nil
 	}
-	if err := setAll(func(now int) int { return min(now, value) }); err != nil {
+	now, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		return fmt.Errorf("sched_getattr: %w", err)
+	}
+	done := &change{from: values{nice: now.Nice}, to: values{min(now.Nice, int32(value)), slice}}
+	defer raised.Store(done)
+	err = setAll(func(now values) values { return values{min(now.nice, int32(value)), slice} })
+	if errors.Is(err, os.ErrPermission) {
+		done.to.nice = now.Nice
+		return errors.Join(err, setAll(func(now values) values { return values{now.nice, slice} }))
+	}
+	if err != nil {
 		return err
 	}
-	raised.Store(int32(value))
 	if sid, err := unix.Getsid(0); err != nil || sid != os.Getpid() {
 		return nil //nolint:nilerr // others are in the session
 	}
-	err := os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(value)), 0)
+	err = os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(value)), 0)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EINVAL) {
 		return nil // this kernel has no autogroups
 	}
 	return err
 }
 
-// Lower gives a process that inherited a nice value below 0 the value 0. Whatever it starts then has that too.
+// Lower gives a process that inherited a nice value below 0 the value 0, and one that inherited a short slice the
+// kernel's default. Whatever it starts then has that too.
 func Lower() error {
-	return setAll(func(now int) int { return max(now, 0) })
+	return setAll(func(now values) values { return values{nice: max(now.nice, 0)} })
 }
 
-// setAll sets the nice value of all threads; new ones have that of the thread that made them.
-func setAll(value func(now int) int) error {
+// setAll sets the values of all threads; new ones have those of the thread that made them.
+func setAll(want func(now values) values) error {
+	done := map[int]bool{}
 	for again := true; again; {
 		again = false
 		tasks, err := os.ReadDir("/proc/self/task")
@@ -56,57 +82,56 @@ func setAll(value func(now int) int) error {
 			if err != nil {
 				return err
 			}
-			changed, err := set(tid, value)
-			if err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("nice value of thread %d: %w", tid, err)
+			if done[tid] {
+				continue
 			}
-			again = again || changed // it may have made a thread before it had the value
+			if err := set(tid, want); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("scheduling of thread %d: %w", tid, err)
+			}
+			done[tid], again = true, true // it may have made a thread before it had the values
 		}
 	}
 	return nil
 }
 
-// set gives a thread a nice value and reports whether that is another one than it had.
-func set(tid int, value func(now int) int) (changed bool, err error) {
-	prio, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
-	if err != nil {
-		return false, err
+// set gives a thread other values. One with a real-time policy is left as it is.
+func set(tid int, want func(now values) values) error {
+	now, err := unix.SchedGetAttr(tid, 0)
+	if err != nil || now.Policy != unix.SCHED_NORMAL && now.Policy != unix.SCHED_BATCH {
+		return err
 	}
-	now := 20 - prio // the kernel's answer is 20 - nice
-	want := value(now)
-	if want == now {
-		return false, nil
-	}
-	err = unix.Setpriority(unix.PRIO_PROCESS, tid, want)
+	v := want(values{nice: now.Nice, slice: now.Runtime})
+	err = unix.SchedSetAttr(tid, &unix.SchedAttr{Policy: now.Policy, Nice: v.nice, Runtime: v.slice}, 0)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
-		err = os.ErrPermission
+		return os.ErrPermission
 	}
-	return err == nil, err
+	return err
 }
 
-// Run runs a command with the nice value that it would have without Raise.
+// Run runs a command with the values that it would have without Raise.
 func Run(c *exec.Cmd) error {
-	if err := start(c); err != nil {
+	if err := Start(c); err != nil {
 		return err
 	}
 	return c.Wait()
 }
 
-func start(c *exec.Cmd) error {
-	value := int(raised.Load())
-	if value == 0 {
+// Start starts a command with the values that it would have without Raise.
+func Start(c *exec.Cmd) error {
+	did := raised.Load()
+	if did == nil {
 		return c.Start()
 	}
-	// A child has the nice value of the thread that forks. The runtime makes no threads from a locked one, so none
-	// inherits the 0.
+	// A child has the values of the thread that forks. The runtime makes no threads from a locked one, so none inherits
+	// the lower ones.
 	runtime.LockOSThread()
 	tid := unix.Gettid()
-	if err := unix.Setpriority(unix.PRIO_PROCESS, tid, 0); err != nil {
+	if set(tid, func(values) values { return did.from }) != nil {
 		runtime.UnlockOSThread()
 		return c.Start()
 	}
 	err := c.Start()
-	if unix.Setpriority(unix.PRIO_PROCESS, tid, value) == nil {
+	if set(tid, func(values) values { return did.to }) == nil {
 		runtime.UnlockOSThread() // else the thread ends with its goroutine
 	}
 	return err

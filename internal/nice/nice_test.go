@@ -3,11 +3,16 @@ package nice
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // envRole makes the test's program a process with a nice value of its own.
@@ -21,6 +26,14 @@ func TestMain(m *testing.M) {
 		report(Raise(-7))
 	case "lower":
 		report(Lower())
+	case "lowered": // by one that was raised
+		if err := Raise(-5); err != nil {
+			fmt.Println(err)
+		}
+		report(Lower())
+	case "child":
+		nice, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+		fmt.Println("program", 20-nice, sliceOf(0), err)
 	}
 }
 
@@ -36,19 +49,47 @@ func report(err error) {
 		stat, _ := os.ReadFile("/proc/self/task/" + t.Name() + "/stat")
 		f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		seen["threads "+f[16]] = true
+		tid, _ := strconv.Atoi(t.Name())
+		seen[sliceOf(tid)] = true
 	}
-	for s := range seen {
+	for _, s := range slices.Sorted(maps.Keys(seen)) {
 		fmt.Println(s)
 	}
 	if group, err := os.ReadFile("/proc/self/autogroup"); err == nil {
 		fmt.Println("session", strings.Fields(string(group))[2])
 	}
-	cmd := exec.Command("nice")
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), envRole+"=child")
 	cmd.Stdout = os.Stdout
-	fmt.Print("program ")
 	if err := Run(cmd); err != nil {
 		fmt.Println(err)
 	}
+	if now := sliceOf(unix.Gettid()); seen[now] != (len(seen) > 0) {
+		fmt.Println("the thread is left with", now)
+	}
+}
+
+// sliceOf says whether a thread has the slice of Raise. A kernel that knows no slices of threads shows none.
+func sliceOf(tid int) string {
+	switch a, err := unix.SchedGetAttr(tid, 0); {
+	case err != nil:
+		return err.Error()
+	case a.Runtime == slice:
+		return "slice short"
+	default:
+		return "slice default"
+	}
+}
+
+// hasSlices is true where the kernel gives threads slices of their own.
+func hasSlices() bool {
+	a, err := unix.SchedGetAttr(0, 0)
+	return err == nil && a.Runtime != 0
 }
 
 func play(t *testing.T, role string, argv ...string) string {
@@ -71,11 +112,14 @@ func play(t *testing.T, role string, argv ...string) string {
 // All threads and the session of a daemon that raises itself get its nice value, a program that it runs does not.
 func TestRaise(t *testing.T) {
 	t.Parallel()
-	want := "threads -7\n"
+	want := "slice short\nthreads -7\n"
+	if !hasSlices() {
+		want = "slice default\nthreads -7\n"
+	}
 	if _, err := os.Stat("/proc/self/autogroup"); err == nil {
 		want += "session -7\n"
 	}
-	want += "program 0"
+	want += "program 0 slice default <nil>"
 	if os.Geteuid() != 0 {
 		want = os.ErrPermission.Error()
 	}
@@ -96,7 +140,16 @@ func TestLower(t *testing.T) {
 func checkLower(t *testing.T, from, want string) {
 	t.Helper()
 	got := play(t, "lower", "nice", "-n", from)
-	if !strings.HasPrefix(got, "threads "+want+"\n") || !strings.HasSuffix(got, "program "+want) {
+	if !strings.HasPrefix(got, "slice default\nthreads "+want+"\n") ||
+		!strings.HasSuffix(got, "program "+want+" slice default <nil>") {
 		t.Errorf("from %s: %q", from, got)
+	}
+}
+
+// A process that was raised and lowers itself again has the kernel's default slice.
+func TestLowerTakesTheSlice(t *testing.T) {
+	t.Parallel()
+	if got := play(t, "lowered"); !strings.Contains(got, "slice default\nthreads 0\n") {
+		t.Errorf("%q", got)
 	}
 }

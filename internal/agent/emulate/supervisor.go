@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"bireme.dev/bireme/internal/agent/process"
+	"bireme.dev/bireme/internal/nice"
 )
 
 // Supervisor keeps an agent process running on each node.
@@ -101,7 +102,8 @@ func (s *Supervisor) once(ctx context.Context, n Node) error {
 	} else {
 		cmd.SysProcAttr = None.attr()
 	}
-	if err := cmd.Start(); err != nil {
+	// What an agent starts, the node's programs and jobs, must not have the server's share of the processors.
+	if err := nice.Start(cmd); err != nil {
 		return fmt.Errorf("start the agent: %w", err)
 	}
 	ended := make(chan error, 1)
