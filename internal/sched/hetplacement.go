@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
@@ -103,7 +104,7 @@ func (h hetPlacement) couldStartAlone(slots []*partitionClass, j *core.Job) bool
 		if len(s.options) > 0 {
 			return true // it is looked at when it is given a place
 		}
-		end, least, ok := endTimes(j.Spec, s.Advance, h.ps.plan.Now)
+		end, least, ok := advance.EndTimes(j.Spec, s.Advance, h.ps.plan.Now)
 		if !ok || h.ps.isClassRefused(s, least) || s.licenses != nil && h.ps.licensesFor(s, h.ps.plan.Now, least) == nil {
 			continue
 		}

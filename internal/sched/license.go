@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/advance"
 )
 
 // licensesFor returns the licenses a job of a class would hold between two times, or nil if they are not free.
@@ -33,7 +34,7 @@ func (ps *pass) waitsForOther(e *queueEntry) bool {
 		return true
 	}
 	for i := range s.options {
-		if _, _, ok := endTimes(e.job.Spec, s.options[i].Advance, ps.plan.Now); ok {
+		if _, _, ok := advance.EndTimes(e.job.Spec, s.options[i].Advance, ps.plan.Now); ok {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
@@ -366,7 +367,7 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 	p.currentJob = j.ID
 	ps.p.licenses.Placing = j.ID
 	ps.overLimit = false
-	end, least, ok := endTimes(j.Spec, s.Advance, ps.plan.Now)
+	end, least, ok := advance.EndTimes(j.Spec, s.Advance, ps.plan.Now)
 	if !ok || ps.isClassRefused(s, least) || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, least) == nil {
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
@@ -120,7 +121,7 @@ func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int)
 			return true
 		}
 	}
-	end, _, ok := endTimes(j.Spec, s.Advance, ps.plan.Now)
+	end, _, ok := advance.EndTimes(j.Spec, s.Advance, ps.plan.Now)
 	if len(s.options) > 0 || !ok || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, end) == nil {
 		return false
 	}

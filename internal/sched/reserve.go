@@ -2,6 +2,7 @@ package sched
 
 import (
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/reserve"
 )
@@ -55,7 +56,7 @@ func (ps *pass) reserveOne(s *partitionClass, j *core.Job) *ledger.Reservation {
 func (ps *pass) startRequest(s *partitionClass, j *core.Job) reserve.Request {
 	return reserve.Request{
 		Job: j, Fit: &s.req, Where: &s.Candidates, Licenses: s.licenses, MayDelayAdvance: s.mayDelayAdvance,
-		Length: planTime(j.Spec, s.Advance, ps.plan.Now), From: ps.notBefore,
+		Length: advance.PlannedTime(j.Spec, s.Advance, ps.plan.Now), From: ps.notBefore,
 		FillsWindow: j.Spec.More().Fill && s.Advance.ConfinesTime(),
 	}
 }

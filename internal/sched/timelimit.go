@@ -4,60 +4,9 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/sched/advance"
-	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
-
-// endTimes is until when a job that starts now would like to run, and until when it must be able to. They differ for
-// jobs that may be cut short (--time-min). One that says no limit runs until its deadline, or its reservation's end.
-func endTimes(s *core.Spec, own *advance.Reservation, now core.Time) (end, least core.Time, ok bool) {
-	end = alloc.AddTime(now, alloc.TimeLimit(s))
-	least = end
-	x := s.More()
-	if x.TimeMin > 0 {
-		least = alloc.AddTime(now, alloc.MinTime(s))
-	}
-	if x.Deadline > 0 {
-		if end = min(end, x.Deadline); x.TimeMin == 0 && least == alloc.Never {
-			least = end
-		}
-		if least > end || end < now+1e6 {
-			return 0, 0, false
-		}
-	}
-	if own.IsOver() {
-		return 0, 0, false
-	}
-	if own.ConfinesTime() {
-		must := least
-		if x.Fill {
-			must = now + alloc.MinFillTime
-		}
-		w, fits := own.WindowFor(now, must)
-		if !fits {
-			return 0, 0, false
-		}
-		if end = min(end, w.End); x.Fill {
-			least = end
-		}
-	}
-	return end, least, true
-}
-
-// planTime is how long a job is planned to run in a reservation, or outside of any; at least, if it fills that.
-func planTime(s *core.Spec, own *advance.Reservation, now core.Time) core.Time {
-	n := alloc.MinTime(s)
-	x := s.More()
-	if x.Fill && own.ConfinesTime() {
-		return min(n, alloc.MinFillTime)
-	}
-	if n == alloc.Never && x.Deadline > now {
-		return x.Deadline - now
-	}
-	return n
-}
 
 // chooseNow chooses nodes for a job of a class that starts now, with the latest end that delays no reservation. few
 // reports that only nodes were tried on which something came free since the class was refused.

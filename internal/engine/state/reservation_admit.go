@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/advance"
 )
 
 // admitReservationsAndLicenses checks the reservations and licenses a job asks for.
@@ -117,8 +118,8 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 	if len(s.rec.ReservationsByName()) == 0 && in.Alloc.Inside() == "" {
 		return nil
 	}
-	if why := sched.ReservationConflict(s.rec.Reservations(), spec, in.Alloc, s.rec.Now(), s.cluster.Expand,
-		s.cfg.Zone.Location); why != "" {
+	why := advance.Conflict(s.rec.Reservations(), spec, in.Alloc, s.rec.Now(), s.cluster.Expand, s.cfg.Zone.Location)
+	if why != "" {
 		return core.Errorf(core.Conflict, "job %d: %s", j.ID, why)
 	}
 	return nil

@@ -59,15 +59,12 @@ type AdvanceJob struct {
 
 // MustAvoid reports whether the job must keep away from what r has reserved.
 func (at *View) MustAvoid(r *advance.Reservation) bool {
-	return r != at.Advance && (at.Advance == nil || at.Advance.Flags&(core.ReserveMaint|core.ReserveOverlap) == 0)
+	return at.Advance.MustAvoid(r)
 }
 
 // AllowedDelay returns how far the job may reach into r.
 func (at *View) AllowedDelay(r *advance.Reservation) core.Time {
-	if !at.MayDelayAdvance {
-		return 0
-	}
-	return core.Time(r.MaxDelay) * 1e6
+	return r.AllowedDelay(at.MayDelayAdvance)
 }
 
 var fullNode = Resources{Exclusive: 1}
