@@ -125,8 +125,7 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 	return nil
 }
 
-// plannerReservation is a reservation as the planner is told of it: it knows projects by name only, so those below an
-// account are named too.
+// plannerReservation returns a reservation for the planner. It lists all projects below its projects by name.
 func (s *State) plannerReservation(r *core.AdvanceReservation) *core.AdvanceReservation {
 	if len(r.Projects) == 0 {
 		return r
