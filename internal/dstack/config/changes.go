@@ -133,7 +133,9 @@ func sameHosts(old, now *SSHConfig) bool {
 	}
 	for i := range old.Hosts {
 		for j := range now.Hosts {
-			if old.Hosts[i].Hostname == now.Hosts[j].Hostname && !reflect.DeepEqual(old.Hosts[i], now.Hosts[j]) {
+			a, b := old.Hosts[i], now.Hosts[j]
+			a.Short, b.Short = false, false
+			if a.Hostname == b.Hostname && !reflect.DeepEqual(a, b) {
 				return false
 			}
 		}

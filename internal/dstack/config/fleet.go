@@ -57,6 +57,7 @@ type SSHHost struct {
 	InternalIP   *string   `json:"internal_ip"`
 	SSHKey       *SSHKey   `json:"ssh_key"`
 	Blocks       *Blocks   `json:"blocks"`
+	Short        bool      `json:"-"` // written as its name alone, which the normal form keeps
 }
 
 // SSHProxy is a host on the way.

@@ -115,6 +115,7 @@ func (r fleetReader) sshConfig(n *tree.Node, p *path) (out SSHConfig, ok bool) {
 func (r fleetReader) sshHost(n *tree.Node, p *path) (h SSHHost, ok bool) {
 	if n.Form != tree.Mapping {
 		h.Hostname, ok = r.text(n, p)
+		h.Short = true
 		return h, ok
 	}
 	f := &fields{r: r.reader, n: n, p: p}

@@ -127,6 +127,15 @@ func (m Mount) MarshalJSON() ([]byte, error) {
 	}{name, m.Path})
 }
 
+// MarshalJSON writes a name or a mapping.
+func (h SSHHost) MarshalJSON() ([]byte, error) {
+	if h.Short {
+		return tree.Marshal(h.Hostname)
+	}
+	type long SSHHost
+	return tree.Marshal(long(h))
+}
+
 // MarshalJSON writes a number or "auto".
 func (b Blocks) MarshalJSON() ([]byte, error) {
 	if b.Auto {
@@ -210,13 +219,20 @@ func (v Volume) MarshalJSON() ([]byte, error) {
 			VolumeID *string `json:"volume_id"`
 		}{h, v.VolumeID})
 	}
-	return tree.Marshal(struct {
+	type placed struct {
 		head
-		Size             *Float  `json:"size"`
-		VolumeID         *string `json:"volume_id"`
-		Region           string  `json:"region"`
+		Size     *Float  `json:"size"`
+		VolumeID *string `json:"volume_id"`
+		Region   string  `json:"region"`
+	}
+	p := placed{h, v.Size, v.VolumeID, v.Region}
+	if v.Backend == "runpod" {
+		return tree.Marshal(p)
+	}
+	return tree.Marshal(struct {
+		placed
 		AvailabilityZone *string `json:"availability_zone"`
-	}{h, v.Size, v.VolumeID, v.Region, v.AvailabilityZone})
+	}{p, v.AvailabilityZone})
 }
 
 // MarshalJSON writes a text or a mapping with a path.
