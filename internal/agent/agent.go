@@ -334,6 +334,9 @@ func (a *Agent) localize(l *wire.Launch) {
 	l.Env = environ.Drop(l.Env, "BIREME_SERVER", "BIREME_CA", "BIREME_EXE")
 	if l.Container == nil { // the node's socket and tools are not inside
 		l.Env = append(l.Env, a.env...)
+		if argv := l.Program.Argv; len(argv) > 0 && argv[0] == wire.InitInside {
+			l.Program.Argv = append([]string{beside("bireme-init")}, argv[1:]...)
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ type Client struct {
 	sleep   func(ctx context.Context, d time.Duration) error
 	notice  func(err error, left time.Duration)
 	told    atomic.Bool
+	trip    http.RoundTripper // in place of the endpoints' own; nil: those
 
 	following atomic.Bool // the copy of the CA is being replaced
 }
@@ -46,6 +47,9 @@ func WithTimeout(d time.Duration) Option { return func(c *Client) { c.set.Timeou
 func WithSleep(f func(ctx context.Context, d time.Duration) error) Option {
 	return func(c *Client) { c.sleep = f }
 }
+
+// WithTransport has requests sent by t, for callers in the server's own process.
+func WithTransport(t http.RoundTripper) Option { return func(c *Client) { c.trip = t } }
 
 // patience is how long a call is tried again before anybody is told.
 const patience = time.Second
@@ -68,6 +72,9 @@ func New(s Settings, opts ...Option) (*Client, error) {
 		e, err := newEndpoint(text, s.CA)
 		if err != nil {
 			return nil, err
+		}
+		if c.trip != nil {
+			e.http.Transport, e.once = c.trip, c.trip
 		}
 		c.ends = append(c.ends, e)
 	}

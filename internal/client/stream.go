@@ -62,12 +62,23 @@ func (c *Client) Watch(ctx context.Context, after int64, f func(*core.Event) err
 	}
 }
 
+// LogQuery says which of a job's output is wanted.
+type LogQuery struct {
+	Attempt int32 // 0: the present one
+	Offset  int64
+	Follow  bool // until the job ends
+}
+
 // Logs opens a job's log at an offset. The second result is the offset of the first byte that is really there: older
-// ones may have been dropped. With follow the reader ends when the job does.
-func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool) (io.ReadCloser, int64, error) {
+// ones may have been dropped. With Follow the reader ends when the job does.
+func (c *Client) Logs(ctx context.Context, id string, q LogQuery) (io.ReadCloser, int64, error) {
+	offset := q.Offset
 	v := url.Values{"offset": {strconv.FormatInt(offset, 10)}}
-	if follow {
+	if q.Follow {
 		v.Set("follow", "1")
+	}
+	if q.Attempt > 0 {
+		v.Set("attempt", strconv.FormatInt(int64(q.Attempt), 10))
 	}
 	resp, err := c.roundTrip(ctx, call{method: "GET", path: jobPath(id, "/logs"), query: v, again: always})
 	if err != nil {

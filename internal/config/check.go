@@ -96,6 +96,7 @@ func (d *decoder) check(c *Config) {
 	}
 	d.checkPriority(c)
 	d.checkAudit(&c.Audit)
+	d.checkSSH(&c.SSH)
 	if _, err := c.Accounting.Enforced(); err != nil {
 		d.at("accounting.enforce", "%v", err)
 	}
@@ -118,7 +119,10 @@ func (d *decoder) check(c *Config) {
 }
 
 func (d *decoder) checkServer(c *Config) {
-	list := [][2]string{{"server.listen", c.Server.Listen}, {"server.agent_listen", c.Server.AgentListen}}
+	list := [][2]string{
+		{"server.listen", c.Server.Listen}, {"server.agent_listen", c.Server.AgentListen}, {"ssh.listen", c.SSH.Listen},
+		{"ssh.advertise", c.SSH.Advertise},
+	}
 	for _, a := range c.Server.Advertise { // an agent that cannot read it takes the long way, or none
 		list = append(list, [2]string{"server.advertise", strings.TrimPrefix(a, "https://")})
 	}

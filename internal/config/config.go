@@ -16,6 +16,7 @@ type Config struct {
 	Admins       []string     `yaml:"admins"`       // unix names that are administrators of the cluster
 	PrivateData  []string     `yaml:"private_data"` // what users see only their own of: Slurm's words for PrivateData
 	Server       Server       `yaml:"server"`
+	SSH          SSH          `yaml:"ssh"`
 	Certificates Certificates `yaml:"certificates"`
 	Partitions   []Partition  `yaml:"partitions"`
 	Nodes        []Node       `yaml:"nodes"`
@@ -271,6 +272,7 @@ func Default() *Config {
 		Dir:          "/var/lib/bireme",
 		SlurmVersion: "22.05.8",
 		Server:       Server{Listen: "127.0.0.1:7440", AgentListen: ":7441", Inbox: 16384, Nice: -10},
+		SSH:          SSH{Connections: 4096, ConnectionsPerUser: 100},
 		Certificates: defaultCertificates(),
 		Partitions:   []Partition{{Name: "main", Nodes: "ALL", Default: true}},
 		Topology:     Topology{MaxSwitchWait: defaultSwitchWait},

@@ -9,8 +9,9 @@ import (
 
 // fixed are the groups and settings that hold from the start of a server to its end; within them, live ones do not.
 var (
-	fixed = []string{"cluster", "dir", "server", "certificates", "timers", "step", "retention", "fleets", "audit",
-		"dstack"}
+	fixed = []string{
+		"cluster", "dir", "server", "ssh", "certificates", "timers", "step", "retention", "fleets", "audit", "dstack",
+	}
 	live = []string{
 		"timers.max_kill_grace", "timers.interactive_idle", "dstack.managers_manage_secrets", "dstack.upload",
 		"dstack.upload_per_user",

@@ -177,7 +177,7 @@ func gangFiles(g *wire.Gang, id identity) ([]string, error) {
 }
 
 // self is this program, as every container has it.
-const self = "/.bireme/init"
+const self = wire.InitInside
 
 // known tells whether the image knows the user by number: OpenSSH serves nobody else.
 func known(id identity) bool { return id.name != "" }

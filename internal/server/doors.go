@@ -83,6 +83,9 @@ func (s *server) newDoor(kind string, l net.Listener, conf *tls.Config) *door {
 		// no HTTP/2: streams take connections over
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if in, ok := c.(*insideConn); ok {
+				ctx = context.WithValue(ctx, call.KeyUser{}, in.user)
+			}
 			return limit.WithConn(call.ConnContext(ctx, c), c)
 		},
 		ConnState: s.countConn,
@@ -99,6 +102,9 @@ func (s *server) countConn(c net.Conn, state http.ConnState) {
 		return
 	default:
 		return
+	}
+	if _, ok := c.(*insideConn); ok {
+		return // the SSH listener has counted who is at its other end
 	}
 	limits := &s.live.Load().Limits
 	if uid, ok := call.PeerUID(c); ok {
@@ -203,6 +209,9 @@ func (s *server) info() Info {
 			scheme = "https://"
 		}
 		i.Dstack = scheme + d.l.Addr().String()
+	}
+	if s.sshListener != nil {
+		i.SSH = s.sshListener.Addr().String()
 	}
 	if d := s.door("api"); d != nil {
 		scheme := "http+insecure://"

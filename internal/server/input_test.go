@@ -305,7 +305,7 @@ func TestLogsFollowWhileTheJobRuns(t *testing.T) {
 	if err != nil || l.Stdio.Mode != wire.StdioLog {
 		t.Fatalf("%+v %v", l, err)
 	}
-	body, _, err := s.Client().Logs(t.Context(), idText(id), 0, true)
+	body, _, err := s.Client().Logs(t.Context(), idText(id), client.LogQuery{Follow: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +370,7 @@ func TestNodesWriteIntoTheOutputOfTheirOwnJobsOnly(t *testing.T) {
 	forge()
 	own.Send(wire.TypeLogChunk, wire.LogChunk{Key: k, Tail: true, End: true}, []byte("right"))
 	own.AwaitLogAck(k, 5)
-	body, _, err := s.Client().Logs(t.Context(), idText(id), 0, false)
+	body, _, err := s.Client().Logs(t.Context(), idText(id), client.LogQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,7 @@ import (
 	"bireme.dev/bireme/internal/server/reseal"
 	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/seal"
+	"bireme.dev/bireme/internal/server/sshdoor"
 	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/server/uploads"
 	"bireme.dev/bireme/internal/server/vault"
@@ -59,6 +60,7 @@ type Info struct {
 	Dstack string // URL for dstack's clients; empty: none
 	Socket string
 	CAFile string
+	SSH    string // HOST:PORT of the SSH listener; empty: none
 }
 
 // Run is a server's life. It returns nil when ctx ends and everything was closed in order.
@@ -132,6 +134,10 @@ type server struct {
 	tunnels   *door // for agents whose connections are carried to us
 	fleets    *fleet.Fleets
 
+	ssh         *sshdoor.Door // nil: there is none
+	sshListener net.Listener
+	inside      *inside // by which it calls the API
+
 	live      atomic.Pointer[config.Config] // the settings that hold
 	conns     limit.Conns
 	reloading sync.Mutex
@@ -167,6 +173,9 @@ func (s *server) run(ctx context.Context) error {
 	defer stopBackground()
 	for _, d := range s.doors {
 		g.Go(d.serve)
+	}
+	if s.ssh != nil {
+		g.Go(func() error { return s.ssh.Serve(s.sshListener) })
 	}
 	g.Go(func() error { return s.hub.Run(background) })
 	g.Go(func() error { return s.fleets.Run(running) })
@@ -268,6 +277,12 @@ func (s *server) open(ctx context.Context) (err error) {
 		Vault: vault.New(s.seals), Uploads: s.uploads, Seals: s.rotateSeals, CAChanged: s.caChanged,
 		HashKey: s.authority.Secret("blob hashes"),
 	})
+	if err := s.openSSH(); err != nil {
+		return err
+	}
+	if s.inside != nil {
+		s.doors = append(s.doors, s.newDoor("inside", s.inside, nil))
+	}
 	for _, d := range append(s.doors, s.tunnels) {
 		d.http.Handler = s.api
 	}
@@ -330,6 +345,9 @@ func (s *server) endedJob(ctx context.Context, id core.JobID) (*core.Job, error)
 func (s *server) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Config.Timers.Grace.D())
 	defer cancel()
+	if s.ssh != nil {
+		s.ssh.Close()
+	}
 	s.api.Close()
 	s.streams.Close()
 	g := errgroup.Group{}

@@ -9,6 +9,9 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
+// InitInside is bireme-init as every container has it. A step without a container that names it gets its node's own.
+const InitInside = "/.bireme/init"
+
 // Container is how a step runs in a container. The keeper runs a stand-in (bireme-container) in the step's place: it
 // gets the step's standard streams and, on descriptor 3, the launch itself; it has the container made and hands the
 // streams on to the first process inside, so that everything the keeper does to processes happens to the container

@@ -22,7 +22,7 @@ const (
 )
 
 // initInside is bireme-init, where it is wanted.
-const initInside = "/.bireme/init"
+const initInside = wire.InitInside
 
 // scriptFD is where the script lies inside.
 const scriptFD = 3

@@ -20,7 +20,7 @@ import (
 
 // initInside is where those who join find bireme-init. What is ours and runs before the job does lies elsewhere, in a
 // folder that nobody can name beforehand: an image can lead a mount to any place by a link.
-const initInside = "/.bireme/init"
+const initInside = wire.InitInside
 
 // spec says the launch in the engine's words.
 func (s *standIn) spec() (spec *docker.Spec, err error) {

@@ -129,7 +129,7 @@ type sinkError struct{ error }
 func copyLogs(ctx context.Context, c *client.Client, w io.Writer, job string, offset int64, follow bool) (
 	int64, error,
 ) {
-	r, at, err := c.Logs(ctx, job, offset, follow)
+	r, at, err := c.Logs(ctx, job, client.LogQuery{Offset: offset, Follow: follow})
 	if err != nil {
 		return 0, err
 	}

@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
@@ -117,6 +119,13 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 	}
 	own := h.cfg.Env.Step(all)
 	l.Env = overlay(wire.JoinEnv(ask.Env), own)
+	if st.Name == core.StepSSH {
+		env, err := h.blobs.sessionEnv(j, node, h.cfg.Env.Batch)
+		if err != nil {
+			return nil, err
+		}
+		l.Env, l.Program.LoginEnv = overlay(env, ask.Env), j.Spec.More().LoginEnv
+	}
 	h.hooks(l, j)
 	if mpi := cmp.Or(ask.MPI, h.cfg.MPI); mpi == "pmi2" {
 		l.Program.PMI = pmiOf(all)
@@ -131,6 +140,18 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 		l.Program.Tasks = append(l.Program.Tasks, t)
 	}
 	return l, nil
+}
+
+// sessionEnv is what the job's own program sees on a node: who comes to it by SSH sees the same.
+func (b *blobs) sessionEnv(j *core.Job, node core.NodeName, batch func(*core.Job, int) []string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	env, err := b.get(ctx, j.Spec.Env)
+	if err != nil {
+		return nil, fmt.Errorf("environment of job %d: %w", j.ID, err)
+	}
+	rank := slices.IndexFunc(j.Alloc.Nodes, func(a core.NodeAlloc) bool { return a.Node == node })
+	return overlay(env, batch(j, max(0, rank))), nil
 }
 
 // containerOf is the container a job runs in, nil if in none. Who has the whole node has its network too.

@@ -33,6 +33,9 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
+// KeyUser is where a connection of the server's own SSH listener leaves whose key it was that opened it.
+type KeyUser struct{}
+
 // PeerUID is the uid at the other end of a unix socket.
 func PeerUID(c net.Conn) (uint32, bool) {
 	cred := peerCred(c)

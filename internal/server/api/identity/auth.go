@@ -43,6 +43,9 @@ func (a *Identity) Identify(r *http.Request) (*call.Caller, error) {
 			trusted: true, admin: cred.Uid == 0 || int(cred.Uid) == os.Geteuid(),
 		})
 	}
+	if name, ok := r.Context().Value(call.KeyUser{}).(core.UserName); ok {
+		return a.byKey(name)
+	}
 	if n, ok, err := a.NodeOf(r); err != nil {
 		return nil, err
 	} else if ok {
@@ -190,6 +193,20 @@ func (a *Identity) byToken(header string) (*call.Caller, error) {
 		a.Tokens.bearer(c, t, t.Hash != hash)
 	}
 	return c, err
+}
+
+// byKey finds the user whose SSH key opened the connection that the call comes by, within this process.
+func (a *Identity) byKey(name core.UserName) (*call.Caller, error) {
+	snap, err := a.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	u, ok := snap.User(name)
+	if !ok {
+		return nil, core.Errorf(core.Unknown, "there is no user %s any more", name).Because("no_identity")
+	}
+	uid, gid, hasGID := processesOf(u)
+	return a.callerOf(u, uid, gid, hasGID)
 }
 
 // processesOf finds the uid and gid a user's processes have. A name and a uid that do not go together here are no
