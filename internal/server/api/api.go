@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/dstack/attach"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/cluster"
@@ -53,6 +54,8 @@ type Deps struct {
 	Seals     cluster.SealsFunc
 	Vault     *vault.Vault // seals and opens credentials
 	Uploads   *uploads.Store
+	// SSH is where clients reach the SSH listener that reach the API by a host name.
+	SSH func(host string) attach.Listener
 	// HashKey makes the hashes of blobs, which lie unsealed in the store, tell nothing of what they are hashes of.
 	HashKey []byte
 	Audit   *audit.Log // nil: none is kept
@@ -114,7 +117,7 @@ func New(d Deps) *API {
 	}
 	a.streams.Watch, a.events.Watch = a.watch, a.watch
 	a.routes = append(a.table(), dstackapi.Routes(dstackapi.Deps{
-		Base: b, Tokens: a.tokens, Vault: d.Vault, Uploads: d.Uploads,
+		Base: b, Tokens: a.tokens, Vault: d.Vault, Uploads: d.Uploads, SSH: d.SSH,
 	})...)
 	a.mux = a.newMux()
 	a.cancel = d.Engine.Subscribe(a.published)

@@ -1,6 +1,7 @@
 package dstackapi
 
 import (
+	"bireme.dev/bireme/internal/dstack/attach"
 	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/identity"
@@ -18,6 +19,9 @@ type Deps struct {
 	Tokens  *identity.Tokens
 	Vault   *vault.Vault
 	Uploads *uploads.Store
+	// SSH is the listener that leads into jobs, for clients that reach the API by a host name; without a port there is
+	// none.
+	SSH func(host string) attach.Listener
 }
 
 // Routes makes the table of routes.
