@@ -97,6 +97,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		samples: samples.New(cfg.Samples()), uploads: uploads.New(cfg.Uploads()), streams: stream.New(stream.Patience{}),
 	}
 	defer func() { err = errors.Join(err, s.logs.Close(), s.samples.Close()) }()
+	s.logs.KeepTimes()
 	s.live.Store(cfg)
 	s.bound(cfg)
 	return s.run(ctx)

@@ -102,3 +102,18 @@ type GpuList struct {
 	GPUs []GpuGroup `json:"gpus"`
 	CPUs []CpuGroup `json:"cpus,omitempty"`
 }
+
+// RunSpec is a run as its client describes it. The configuration and the profile are read by package config.
+type RunSpec struct {
+	RunName           *string             `json:"run_name"`
+	RepoID            *string             `json:"repo_id"`
+	RepoData          json.RawMessage     `json:"repo_data"`
+	RepoCodeHash      *string             `json:"repo_code_hash"`
+	RepoDir           *string             `json:"repo_dir"`
+	FileArchives      []FileArchiveTarget `json:"file_archives" in:"max=1000"`
+	WorkingDir        *string             `json:"working_dir"`
+	ConfigurationPath *string             `json:"configuration_path"`
+	Configuration     json.RawMessage     `json:"configuration" in:"required"`
+	Profile           json.RawMessage     `json:"profile"`
+	SSHKeyPub         *string             `json:"ssh_key_pub"`
+}

@@ -71,7 +71,7 @@ func (in *Submit) submitUnfit(s *State, refusal error) (*Submitted, error) {
 	j := &core.Job{Spec: in.Spec, Submit: s.rec.Now(), Eligible: s.rec.Now()}
 	s.enqueueJob(in, j)
 	edit := s.jobs.Edit(j)
-	edit.End(core.Failed, core.ReasonBadConstraints, refusal.Error())
+	edit.End(core.Failed, core.ReasonNoCapacity, refusal.Error())
 	edit.Commit()
 	return &Submitted{ID: j.ID}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/disk"
@@ -33,6 +34,7 @@ type Store struct {
 	bounds atomic.Pointer[Bounds]
 	disk   disk.Watch
 	usage  usage
+	times  bool // when output came is kept; see KeepTimes
 
 	mu   sync.Mutex
 	logs map[Key]*entry
@@ -51,8 +53,9 @@ type entry struct {
 	refs int           // users; under Store.mu
 	elem *list.Element // in Store.idle when refs is 0
 
-	write sync.Mutex // held by who loads or writes the file, also during its I/O
-	mu    sync.Mutex // guards what follows; never held across I/O
+	write  sync.Mutex // held by who loads or writes the file, also during its I/O
+	marked time.Time  // when the last mark of time was written; under write
+	mu     sync.Mutex // guards what follows; never held across I/O
 
 	loaded bool
 	file   *os.File
@@ -266,6 +269,9 @@ func (s *Store) append(e *entry, owner core.UserName, offset int64, data []byte,
 		return have, nil
 	}
 	data = data[skip:]
+	if s.times && !tail {
+		s.markTime(e)
+	}
 	n, why := s.room(e, owner, int64(len(data)))
 	err := s.keep(e, data[:n], why, int64(len(data))-n)
 	return e.have(), err

@@ -72,8 +72,10 @@ func (s *Store) purgeDir(dir string, before time.Time, limit int) (removed int, 
 		if owner := owners[f.Name()]; owner != "" {
 			s.usage.add(owner, -st.Size())
 		}
-		if err := os.Remove(strings.TrimSuffix(path, ".log") + ".base"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return removed, err
+		for _, beside := range []string{".base", ".times"} {
+			if err := os.Remove(strings.TrimSuffix(path, ".log") + beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return removed, err
+			}
 		}
 		removed++
 	}
