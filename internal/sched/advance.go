@@ -120,52 +120,53 @@ func (ps *pass) applyAdvance() {
 	}
 }
 
-// walkAdvanceQueues walks the jobs that run only in advance reservations of whole nodes. They come first: other jobs do
-// not compete for these nodes.
-func (ps *pass) walkAdvanceQueues() {
-	p := ps.p
-	var lanes []queueWalk
-	for _, part := range p.partitions {
+// advanceQueues walks the jobs that run only in advance reservations of whole nodes. They come first: other jobs do not
+// compete for these nodes.
+type advanceQueues struct {
+	ps   *pass
+	made map[string]int // reservations made in each advance reservation
+}
+
+func (q *advanceQueues) walk() {
+	var walks []queueWalk
+	for _, part := range q.ps.p.partitions {
 		if part.advanceQueue.Len > 0 {
-			lanes = append(lanes, queueWalk{part: part, cursor: queueCursor{List: &part.advanceQueue}})
+			walks = append(walks, queueWalk{ps: q.ps, part: part, cursor: queueCursor{List: &part.advanceQueue}})
 		}
 	}
 	for {
 		var best *queueWalk
 		var head *queueEntry
-		for i := range lanes {
-			l := &lanes[i]
-			if e := l.cursor.Current(); e != nil && (best == nil || comesBefore(l.part, e, best.part, head)) {
-				best, head = l, e
+		for i := range walks {
+			w := &walks[i]
+			if e := w.cursor.Current(); e != nil && (best == nil || comesBefore(w.part, e, best.part, head)) {
+				best, head = w, e
 			}
 		}
 		if best == nil {
 			break
 		}
-		if !ps.isLimited(head) && !ps.tryStart(head.class, head.job) {
-			ps.reserveInAdvance(head)
+		if !q.ps.isLimited(head) && !q.ps.tryStart(head.class, head.job) {
+			q.reserve(head)
 		}
 		best.cursor.Next()
 	}
 }
 
-// reserveInAdvance reserves for the first jobs that wait in an advance reservation. Those behind may start if they do
-// not delay them.
-func (ps *pass) reserveInAdvance(e *queueEntry) {
-	if ps.plan.advanceHeads == nil {
-		ps.plan.advanceHeads = map[string]core.JobID{}
+// reserve reserves for the first jobs that wait in an advance reservation. Those behind may start if they do not delay
+// them.
+func (q *advanceQueues) reserve(e *queueEntry) {
+	plan, name := q.ps.plan, e.class.options[0].Advance.Name
+	if plan.advanceHeads == nil {
+		plan.advanceHeads, q.made = map[string]core.JobID{}, map[string]int{}
 	}
-	name := e.class.options[0].Advance.Name
-	if ps.advanceReserved == nil {
-		ps.advanceReserved = map[string]int{}
-	}
-	if ps.advanceReserved[name] == ps.p.cfg.reservationsPerQueue() {
+	if q.made[name] == q.ps.p.cfg.reservationsPerQueue() {
 		return
 	}
-	if ps.advanceReserved[name]++; ps.advanceReserved[name] == 1 {
-		ps.plan.advanceHeads[name] = e.job.ID
+	if q.made[name]++; q.made[name] == 1 {
+		plan.advanceHeads[name] = e.job.ID
 	}
-	ps.reserve(e.class, e.job)
+	q.ps.reserve(e.class, e.job)
 }
 
 // placeInOptions tries the ways a job may run one after the other.

@@ -81,13 +81,13 @@ func (r *classHeads) Pop() any {
 const maxStepsForHeads = 256
 
 // shouldWalkByClass reports whether the walk of a queue whose reservations are made goes on by class.
-func (ps *pass) shouldWalkByClass(l *queueWalk, headless int) bool {
-	return ps.mayWalkByClass(l) && (headless == 0 || ps.steps > maxStepsForHeads)
+func (w *queueWalk) shouldWalkByClass(headless int) bool {
+	return w.mayWalkByClass() && (headless == 0 || w.ps.steps > maxStepsForHeads)
 }
 
 // mayWalkByClass reports whether a queue is eligible for a walk by class.
-func (ps *pass) mayWalkByClass(l *queueWalk) bool {
-	return ps.p.cfg.Rule == RuleEASY && l.reservationsMade() && l.part.queue.Len >= ps.p.classWalkMinJobs
+func (w *queueWalk) mayWalkByClass() bool {
+	return w.ps.p.cfg.Rule == RuleEASY && w.reservationsMade() && w.part.queue.Len >= w.ps.p.classWalkMinJobs
 }
 
 // maxSkipped is how many refused jobs of an eligible queue are skipped one by one; a walk by class skips the others at
@@ -95,12 +95,12 @@ func (ps *pass) mayWalkByClass(l *queueWalk) bool {
 const maxSkipped = 8
 
 // walkByClass continues a walk by class: a heap holds the first startable job of each class that may start anything.
-func (ps *pass) walkByClass(l *queueWalk) {
-	from := classMemberOf(*l.cursor.Current())
-	l.byClass, l.heads = true, l.heads[:0]
-	p, part := ps.p, l.part
+func (w *queueWalk) walkByClass() {
+	from := classMemberOf(*w.cursor.Current())
+	w.byClass, w.heads = true, w.heads[:0]
+	ps, p, part := w.ps, w.ps.p, w.part
 	p.classWalks++
-	slots, since := ps.classesToVisit(part)
+	slots, since := part.classesToVisit(p)
 	awake := slots[:0]
 	for _, s := range slots {
 		if s.walkedBy == p.classWalks || s.queued == 0 {
@@ -108,55 +108,55 @@ func (ps *pass) walkByClass(l *queueWalk) {
 		}
 		s.walkedBy = p.classWalks
 		s.catchUp()
-		if s.sleepWalk = 0; ps.refuseIfNoRoom(s) && s.refusal.freedSeq > 0 && !s.refusal.improved && s.preemptor == nil {
+		if s.sleepWalk = 0; s.refuseIfNoRoom(ps) && s.refusal.freedSeq > 0 && !s.refusal.improved && s.preemptor == nil {
 			part.putToSleep(s, since)
 			continue
 		}
 		awake = append(awake, s)
 		r := classHead{slot: s}
-		if ps.firstStartable(&r, &from) {
-			l.heads = append(l.heads, r)
+		if r.firstStartable(ps, &from) {
+			w.heads = append(w.heads, r)
 		} else {
 			s.updateMinTime()
 		}
 	}
 	clear(slots[len(awake):])
 	part.awakeClasses, part.sleepWalk, part.sleepFreedSeq = awake, since, p.nodes.Freed.Next()
-	heap.Init(&l.heads)
+	heap.Init(&w.heads)
 }
 
-// classCannotStart reports whether it is known that no job of the class can start in this pass.
-func (ps *pass) classCannotStart(s *partitionClass) bool {
+// cannotStart reports whether it is known that no job of the class can start in this pass.
+func (s *partitionClass) cannotStart(ps *pass) bool {
 	end := alloc.AddTime(ps.plan.Now, s.minTime)
-	return ps.isClassRefused(s, end) && (s.preemptor == nil || ps.p.hasOneQueue() && ps.hasNoVictims(s, math.MaxUint32,
-		end))
+	return ps.p.refusals.isRefused(s, end) && (s.preemptor == nil ||
+		ps.p.hasOneQueue() && ps.preemptions.hasNoVictims(s, math.MaxUint32, end))
 }
 
-// refuseIfNoRoom is classCannotStart for a class that may not have been tried yet. It refuses the class if no node has
+// refuseIfNoRoom is cannotStart for a class that may not have been tried yet. It refuses the class if no node has
 // room for a task.
-func (ps *pass) refuseIfNoRoom(s *partitionClass) bool {
-	if ps.classCannotStart(s) {
+func (s *partitionClass) refuseIfNoRoom(ps *pass) bool {
+	if s.cannotStart(ps) {
 		return true
 	}
-	if s.licenses != nil || len(s.options) > 0 || !ps.noNodeHasRoom(s) {
+	if s.licenses != nil || len(s.options) > 0 || !ps.p.refusals.noNodeHasRoom(s) {
 		return false
 	}
-	ps.recordNoRoom(s)
+	ps.p.refusals.recordNoRoom(s)
 	return true
 }
 
 // firstStartable finds the first job of a class, at or behind from, that may start. With limits most classes have none,
 // so it looks for any job first and seeks to from only then.
-func (ps *pass) firstStartable(r *classHead, from *classMember) bool {
+func (r *classHead) firstStartable(ps *pass, from *classMember) bool {
 	r.cursor = sorted.Cursor[classMember, *classMember]{List: &r.slot.members}
 	if ps.p.limits == nil {
 		r.cursor = r.slot.members.Seek(from)
 	}
-	for ps.nextStartable(r) {
+	for r.nextStartable(ps) {
 		if ps.p.limits == nil || r.cursor.Current().Compare(from) >= 0 {
 			return true
 		}
-		if r.cursor = r.slot.members.Seek(from); ps.nextStartable(r) {
+		if r.cursor = r.slot.members.Seek(from); r.nextStartable(ps) {
 			return true
 		}
 	}
@@ -164,10 +164,10 @@ func (ps *pass) firstStartable(r *classHead, from *classMember) bool {
 }
 
 // nextStartable moves to the class's next job that may start and reports whether there is one.
-func (ps *pass) nextStartable(r *classHead) bool {
+func (r *classHead) nextStartable(ps *pass) bool {
 	for m := r.cursor.Current(); m != nil; m = r.cursor.Current() {
 		if m.gate == nil || !ps.p.isLimited(m.gate, r.slot, m.job, m.minTime, ps.plan.Now) {
-			if ps.classCannotStart(r.slot) {
+			if r.slot.cannotStart(ps) {
 				return false
 			}
 			if r.head = m.entry(r.slot); !ps.isRefused(&r.head) {
@@ -180,15 +180,15 @@ func (ps *pass) nextStartable(r *classHead) bool {
 }
 
 // nextByClass moves a walk by class past its first job.
-func (ps *pass) nextByClass(l *queueWalk) {
-	l.heads[0].cursor.Next()
+func (w *queueWalk) nextByClass() {
+	w.heads[0].cursor.Next()
 	for {
-		if ps.nextStartable(&l.heads[0]) {
-			heap.Fix(&l.heads, 0)
+		if w.heads[0].nextStartable(w.ps) {
+			heap.Fix(&w.heads, 0)
 		} else {
-			l.heads.removeFirst()
+			w.heads.removeFirst()
 		}
-		if len(l.heads) == 0 || !ps.isRefused(&l.heads[0].head) {
+		if len(w.heads) == 0 || !w.ps.isRefused(&w.heads[0].head) {
 			return
 		}
 	}

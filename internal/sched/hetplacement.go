@@ -72,7 +72,7 @@ func (h hetPlacement) tryStart(class *partitionClass, lead *core.Job) bool {
 			over = over || h.ps.overLimit
 		}
 		if !ok {
-			h.ps.rollback(taken)
+			h.rollback(taken)
 			for i := range found {
 				h.restoreRefusal(&found[i])
 			}
@@ -105,7 +105,8 @@ func (h hetPlacement) couldStartAlone(slots []*partitionClass, j *core.Job) bool
 			return true // it is looked at when it is given a place
 		}
 		end, least, ok := advance.EndTimes(j.Spec, s.Advance, h.ps.plan.Now)
-		if !ok || h.ps.isClassRefused(s, least) || s.licenses != nil && h.ps.licensesFor(s, h.ps.plan.Now, least) == nil {
+		if !ok || h.ps.p.refusals.isRefused(s, least) ||
+			s.licenses != nil && h.ps.licensesFor(s, h.ps.plan.Now, least) == nil {
 			continue
 		}
 		picks, _, few := h.ps.chooseNow(s, end, least)
@@ -114,9 +115,9 @@ func (h hetPlacement) couldStartAlone(slots []*partitionClass, j *core.Job) bool
 			h.ps.p.choices = picks
 			return true
 		case few:
-			h.ps.recordRefusalOnFreed(s, least)
+			h.ps.p.refusals.recordOnFreed(s, least)
 		default:
-			h.ps.recordRefusal(s, least)
+			h.ps.p.refusals.record(s, least)
 		}
 	}
 	return false
@@ -132,7 +133,7 @@ type savedRefusal struct {
 
 // restoreRefusal undoes refusals that were found only because other components of the het job held resources.
 func (h hetPlacement) restoreRefusal(v *savedRefusal) {
-	s, now := v.class, h.ps.p.refusalEpoch
+	s, now := v.class, h.ps.p.refusals.epoch
 	if s.refusedEpoch == now && s.refusedFrom == 0 && (v.epoch != now || v.from != 0) && s.members.Len > 0 {
 		s.part.deadClasses--
 	}
@@ -170,7 +171,7 @@ func (h hetPlacement) reserve(class *partitionClass, lead *core.Job, promise boo
 		h.ps.p.reserved.Cut(n)
 		switch {
 		case try == maxHetTries:
-			from = max(from, h.ps.lastEnd())
+			from = max(from, h.lastEnd())
 		case try > maxHetTries:
 			return
 		}
@@ -203,13 +204,13 @@ func (h hetPlacement) reserveComponent(slots []*partitionClass, j *core.Job) *le
 }
 
 // rollback releases what the pass placed last, down to the first n starts.
-func (ps *pass) rollback(n int) {
-	p := ps.p
-	if len(ps.started) == n {
+func (h hetPlacement) rollback(n int) {
+	p := h.ps.p
+	if len(h.ps.started) == n {
 		return
 	}
-	for i := len(ps.started) - 1; i >= n; i-- {
-		e := ps.started[i]
+	for i := len(h.ps.started) - 1; i >= n; i-- {
+		e := h.ps.started[i]
 		p.reserved.Raise(e.Alloc, e.At)
 		for k := range e.Alloc.Alloc.Nodes {
 			if a := p.ledger.Nodes[e.Alloc.Alloc.Nodes[k].Node]; a != nil && a.PartlyReserved {
@@ -218,23 +219,23 @@ func (ps *pass) rollback(n int) {
 		}
 		p.jobs.Ends.Remove(e)
 		p.release(e.Alloc)
-		delete(ps.startedTasks, e.Id)
+		delete(h.ps.startedTasks, e.Id)
 	}
-	ps.started = ps.started[:n]
+	h.ps.started = h.ps.started[:n]
 	p.licenses.ForgetHolders()
 }
 
 // lastEnd returns when everything that runs or is reserved, and ever ends, has ended.
-func (ps *pass) lastEnd() (t core.Time) {
-	for w := (ledger.EndCursor{List: &ps.p.jobs.Ends}); w.Current() != nil; w.Next() {
+func (h hetPlacement) lastEnd() (t core.Time) {
+	for w := (ledger.EndCursor{List: &h.ps.p.jobs.Ends}); w.Current() != nil; w.Next() {
 		if e := w.Current(); e.At < alloc.Never {
 			t = max(t, e.At)
 		}
 	}
-	for i := range ps.p.reserved.List {
-		if r := ps.p.reserved.List[i]; r.End < alloc.Never {
+	for i := range h.ps.p.reserved.List {
+		if r := h.ps.p.reserved.List[i]; r.End < alloc.Never {
 			t = max(t, r.End)
 		}
 	}
-	return max(t, ps.plan.Now+alloc.OverdueDelay)
+	return max(t, h.ps.plan.Now+alloc.OverdueDelay)
 }

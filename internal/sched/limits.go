@@ -197,7 +197,7 @@ func (p *Planner) isLimited(g *policy.Gate, s *partitionClass, j *core.Job, leng
 	if ask == nil {
 		ask = l.askOf(s, j.Spec)
 	}
-	return l.tally.Shut(g, ask, length, now, l.shares, p.refusalEpoch)
+	return l.tally.Shut(g, ask, length, now, l.shares, p.refusals.epoch)
 }
 
 // isLimitedNow is isLimited for a job that is being tried: another of its tasks may have started since.
@@ -208,7 +208,7 @@ func (ps *pass) isLimitedNow(s *partitionClass, j *core.Job) bool {
 	}
 	g := ps.gateOf(s, j)
 	return g != nil && l.tally.Shut(g, l.askOf(s, j.Spec), alloc.TimeLimit(j.Spec), ps.plan.Now, l.shares,
-		ps.p.refusalEpoch)
+		ps.p.refusals.epoch)
 }
 
 // gateOf returns the limits of a job that is being tried.
@@ -241,19 +241,6 @@ func (ps *pass) exceedsLimit(s *partitionClass, j *core.Job, al *core.Alloc) boo
 		ps.plan.overLimit[j.ID] = Reason{Code: reason, Text: text + " on the nodes it would get"}
 	}
 	return true
-}
-
-// waitUnreserved handles a job that waits without a reservation. It is reported as the head only if no other job is.
-func (ps *pass) waitUnreserved(l *queueWalk, e *queueEntry) {
-	if ps.plan.heads == nil {
-		ps.plan.heads = map[core.PartitionName]core.JobID{}
-	}
-	if _, ok := ps.plan.heads[l.part.Name]; !ok {
-		ps.plan.heads[l.part.Name] = e.job.ID
-	}
-	if l.headFound && l.reservationsLeft == 0 && l.part.deadClasses >= l.part.liveClasses {
-		l.closed = true
-	}
 }
 
 // finishLimits stores in the plan what Plan.Reason needs to know of limits, and the next time at which time alone may

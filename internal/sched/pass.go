@@ -19,10 +19,10 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	p.enqueueEligible(now, plan)
 	p.expireSwitchWaits(now, plan)
 	p.numberNodes()
-	p.refusalEpoch++
 	p.nodes.BeginPass()
 	ps := &p.pass
-	*ps = pass{p: p, plan: plan, started: ps.started[:0]}
+	*ps = pass{p: p, plan: plan, started: ps.started[:0], preemptions: preemptions{ps: ps}}
+	p.refusals.beginPass(&ps.started)
 	p.licenses.BeginPass(now, &ps.started)
 	p.finder.BeginPass(now)
 	if len(p.advances) > 0 {
@@ -41,7 +41,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 		p.jobs.Ends.Remove(ps.started[i])
 		p.release(ps.started[i].Alloc)
 	}
-	ps.undoPreemption()
+	ps.preemptions.undoPreemption()
 	for i := range ps.started {
 		p.allocationPool.put(ps.started[i].Alloc)
 	}
@@ -84,39 +84,10 @@ type pass struct {
 	// Started tasks by job (1 for a job without tasks), for jobs that are in several queues.
 	startedTasks map[core.JobID]int
 
-	advanceReserved map[string]int // reservations made in each advance reservation
-	preemptions
+	preemptions preemptions
 
 	placingHet bool      // components of a het job are being placed; their reservations stay until all have a placement
 	notBefore  core.Time // earliest begin of a reservation; 0: no bound
-}
-
-// queueWalk is the walk over one partition's queue in a pass.
-type queueWalk struct {
-	part             *partition
-	cursor           queueCursor
-	headFound        bool // the first job that cannot start was found
-	closed           bool // no more jobs to try
-	ended            bool // by the rule, no more jobs may start, even after rewind
-	byClass          bool // the walk goes on by class, over heads
-	headLacksOther   bool // the head waits for something other than nodes; see waitsForOther
-	reservationsLeft int  // number of jobs behind the head that still get a reservation
-	heads            classHeads
-}
-
-// reservationsMade reports whether the queue gets no more reservations in this pass.
-func (l *queueWalk) reservationsMade() bool {
-	return l.headFound && !l.headLacksOther && l.reservationsLeft == 0
-}
-
-func (l *queueWalk) head() *queueEntry {
-	if !l.byClass {
-		return l.cursor.Current()
-	}
-	if len(l.heads) == 0 {
-		return nil
-	}
-	return &l.heads[0].head
 }
 
 // walkQueues starts what can start, in the order of the rule. Under RuleEASYSJBF a second walk goes over the jobs
@@ -128,54 +99,54 @@ func (ps *pass) walkQueues() {
 		return
 	}
 	if ps.p.advanceEntries > 0 {
-		ps.walkAdvanceQueues()
+		(&advanceQueues{ps: ps}).walk()
 	}
-	lanes := ps.p.walks[:0]
+	walks := ps.p.walks[:0]
 	for _, part := range ps.p.partitions {
 		part.deadClasses = 0
-		l := queueWalk{
-			part: part, cursor: queueCursor{List: &part.queue},
+		w := queueWalk{
+			ps: ps, part: part, cursor: queueCursor{List: &part.queue},
 			reservationsLeft: ps.p.cfg.reservationsPerQueue() - 1,
 		}
-		if k := len(lanes); k < cap(lanes) {
-			l.heads = lanes[:k+1][k].heads
+		if k := len(walks); k < cap(walks) {
+			w.heads = walks[:k+1][k].heads
 		}
-		lanes = append(lanes, l)
+		walks = append(walks, w)
 	}
-	ps.p.walks = lanes
-	ps.walkInOrder(lanes)
+	ps.p.walks = walks
+	ps.walkInOrder(walks)
 	ps.p.reserved.End()
 	if rule == RuleEASYSJBF {
-		for i := range lanes {
-			l := &lanes[i]
-			l.cursor, l.closed, l.ended, l.reservationsLeft = queueCursor{List: &l.part.shortest}, !l.headFound, !l.headFound, 0
+		for i := range walks {
+			w := &walks[i]
+			w.cursor, w.closed, w.ended, w.reservationsLeft = queueCursor{List: &w.part.shortest}, !w.headFound, !w.headFound, 0
 		}
-		ps.walkInOrder(lanes)
+		ps.walkInOrder(walks)
 	}
 	ps.p.reserved.Keep()
 }
 
 // walkInOrder tries the first job of all open walks, by comesBefore, until every walk is closed.
-func (ps *pass) walkInOrder(lanes []queueWalk) {
+func (ps *pass) walkInOrder(walks []queueWalk) {
 	for {
 		var best *queueWalk
 		var head *queueEntry
 		headless := 0 // walks that have reservations to make
-		for i := range lanes {
-			l := &lanes[i]
-			if l.closed {
+		for i := range walks {
+			w := &walks[i]
+			if w.closed {
 				continue
 			}
-			e := l.head()
+			e := w.head()
 			if e == nil {
-				l.closed = true
+				w.closed = true
 				continue
 			}
-			if !l.reservationsMade() {
+			if !w.reservationsMade() {
 				headless++
 			}
-			if best == nil || comesBefore(l.part, e, best.part, head) {
-				best, head = l, e
+			if best == nil || comesBefore(w.part, e, best.part, head) {
+				best, head = w, e
 			}
 		}
 		if best == nil {
@@ -184,51 +155,33 @@ func (ps *pass) walkInOrder(lanes []queueWalk) {
 		if headless == 0 {
 			ps.p.reserved.End()
 		}
-		if ps.steps++; best.reservationsMade() && !best.byClass && ps.shouldWalkByClass(best, headless) {
-			ps.walkByClass(best)
+		if ps.steps++; best.reservationsMade() && !best.byClass && best.shouldWalkByClass(headless) {
+			best.walkByClass()
 			continue
 		}
 		if best.byClass && ps.isRefused(head) { // a start since then used what it needed
-			ps.nextByClass(best)
+			best.nextByClass()
 			continue
 		}
 		ps.trying = head
 		if !ps.tryStart(head.class, head.job) {
-			ps.handleBlocked(best, head)
+			best.handleBlocked(head)
 		}
 		if ps.reservationDropped {
 			ps.reservationDropped = false
-			ps.rewind(lanes, best.part, *head)
+			ps.rewind(walks, best.part, *head)
 			continue
 		}
-		ps.advanceWalk(best)
-	}
-}
-
-// advanceWalk moves a walk past its first job and past the jobs behind it that are known not to start. These are not
-// compared with the jobs of other queues.
-func (ps *pass) advanceWalk(l *queueWalk) {
-	if l.byClass {
-		ps.nextByClass(l)
-		return
-	}
-	l.cursor.Next()
-	k := 0
-	for e := l.cursor.Current(); e != nil && (l.reservationsMade() && ps.isRefused(e) ||
-		ps.isLimited(e)); e = l.cursor.Current() {
-		if k++; k > maxSkipped && ps.mayWalkByClass(l) {
-			return
-		}
-		l.cursor.Next()
+		best.next()
 	}
 }
 
 // rewind restarts all walks behind last: a dropped reservation may let jobs start that were skipped.
-func (ps *pass) rewind(lanes []queueWalk, part *partition, last queueEntry) {
-	for i := range lanes {
-		if l := &lanes[i]; !l.ended {
-			l.byClass, l.closed = false, false
-			l.cursor = l.cursor.List.First(func(e *queueEntry) bool { return comesBefore(part, &last, l.part, e) })
+func (ps *pass) rewind(walks []queueWalk, part *partition, last queueEntry) {
+	for i := range walks {
+		if w := &walks[i]; !w.ended {
+			w.byClass, w.closed = false, false
+			w.cursor = w.cursor.List.First(func(e *queueEntry) bool { return comesBefore(part, &last, w.part, e) })
 		}
 	}
 }
@@ -240,50 +193,8 @@ func (ps *pass) isRefused(e *queueEntry) bool {
 		return false
 	}
 	end := alloc.AddTime(ps.plan.Now, e.minTime)
-	return ps.isClassRefused(e.class, end) && (e.class.preemptor == nil || ps.p.hasOneQueue() && !e.inArray &&
-		ps.hasNoVictims(e.class, e.priority, end))
-}
-
-// handleBlocked applies the backfill rule to a job that cannot start now. The first such job of a queue is its head; it
-// and the next reservationsLeft jobs get reservations. The jobs behind them may start if they delay none of these.
-func (ps *pass) handleBlocked(l *queueWalk, e *queueEntry) {
-	// like Slurm's NoReserve: it waits without a reservation
-	if e.gate != nil && (e.gate.NoPlace || e.priority < e.gate.Place) {
-		ps.waitUnreserved(l, e)
-		return
-	}
-	promised := !l.headFound || l.reservationsLeft > 0
-	switch {
-	case !l.headFound:
-		l.headFound = true
-		if ps.plan.heads == nil {
-			ps.plan.heads = map[core.PartitionName]core.JobID{}
-		}
-		ps.plan.heads[l.part.Name] = e.job.ID
-		if ps.p.cfg.Rule != RuleFCFS {
-			ps.reserve(e.class, e.job)
-		}
-		l.headLacksOther = ps.waitsForOther(e)
-		if len(ps.p.advances) > 0 {
-			ps.explainAdvance(e.class, e.job)
-		}
-	case l.reservationsLeft > 0:
-		l.reservationsLeft--
-		if ps.plan.expected[e.job.ID] == 0 || ps.p.cfg.Rule != RuleConservative {
-			ps.reserve(e.class, e.job)
-		}
-		l.headLacksOther = l.headLacksOther && ps.waitsForOther(e)
-	case l.headLacksOther && !ps.waitsForOther(e):
-		l.headLacksOther = false
-		ps.reserveNodes(e.class, e.job)
-	}
-	if rule := ps.p.cfg.Rule; rule == RuleFCFS || rule == RuleEASYSJBF && promised && l.reservationsLeft == 0 {
-		l.closed, l.ended = true, true
-	}
-	// every class of the queue was refused
-	if l.reservationsLeft == 0 && l.part.deadClasses >= l.part.liveClasses {
-		l.closed = true
-	}
+	return ps.p.refusals.isRefused(e.class, end) && (e.class.preemptor == nil || ps.p.hasOneQueue() && !e.inArray &&
+		ps.preemptions.hasNoVictims(e.class, e.priority, end))
 }
 
 // comesBefore orders jobs of different partitions: by rank, then by the partition's tier (except for jobs with vacated
@@ -313,7 +224,7 @@ func (ps *pass) tryStart(s *partitionClass, j *core.Job) bool {
 			return false
 		}
 		return done > 0 || ps.isThrottled(j) || ps.isLimitedNow(s, j) || ps.place(s, j, 0) || ps.overLimit ||
-			ps.preemptFor(s, j, 0, 1) || ps.overLimit
+			ps.preemptions.preemptFor(s, j, 0, 1) || ps.overLimit
 	}
 	skip, left := done, j.Array.Tasks.Len()-done
 	for task := range j.Array.Tasks.All() {
@@ -324,7 +235,7 @@ func (ps *pass) tryStart(s *partitionClass, j *core.Job) bool {
 		if ps.isThrottled(j) || ps.isLimitedNow(s, j) {
 			return true
 		}
-		if !ps.place(s, j, int32(task)) && (ps.overLimit || !ps.preemptFor(s, j, int32(task), left)) {
+		if !ps.place(s, j, int32(task)) && (ps.overLimit || !ps.preemptions.preemptFor(s, j, int32(task), left)) {
 			return ps.overLimit
 		}
 		left--
@@ -368,7 +279,7 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 	ps.p.licenses.Placing = j.ID
 	ps.overLimit = false
 	end, least, ok := advance.EndTimes(j.Spec, s.Advance, ps.plan.Now)
-	if !ok || ps.isClassRefused(s, least) || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, least) == nil {
+	if !ok || ps.p.refusals.isRefused(s, least) || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, least) == nil {
 		return false
 	}
 	var picks []fit.Choice
@@ -384,9 +295,9 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 	}
 	if picks == nil {
 		if few {
-			ps.recordRefusalOnFreed(s, least)
+			ps.p.refusals.recordOnFreed(s, least)
 		} else {
-			ps.recordRefusal(s, least)
+			ps.p.refusals.record(s, least)
 		}
 		return false
 	}

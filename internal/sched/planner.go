@@ -104,6 +104,7 @@ type Planner struct {
 	advance         *cluster.Advances
 	licenses        *license.Licenses
 	finder          *reserve.Finder
+	refusals        refusals
 	partitions      []*partition // in config order
 	partitionByName map[core.PartitionName]*partition
 
@@ -138,7 +139,6 @@ type Planner struct {
 
 	currentJob core.JobID // see CurrentJob
 
-	refusalEpoch   int64
 	classWalks     int64
 	watch          classWatch
 	pass           pass
@@ -208,6 +208,7 @@ func New(cfg Config) *Planner {
 	p.reserved, p.advance = cluster.NewReservations(p.nodes), cluster.NewAdvances(p.nodes)
 	p.licenses = license.New(cfg.Licenses, p.jobs, p.reserved, p.advance)
 	p.finder = reserve.New(p.nodes, p.jobs, p.reserved, p.advance, p.licenses)
+	p.refusals = refusals{nodes: p.nodes, reserved: p.reserved, advance: p.advance}
 	p.whoFunc = p.whoIn
 	p.hets.planner = p
 	p.usePreemption(cfg.Preemption)

@@ -15,6 +15,7 @@ import (
 
 // preemptions is what a pass does to running jobs so that others can start. It is taken back when the pass ends.
 type preemptions struct {
+	ps       *pass
 	changed  []changedAlloc
 	leaving  []*ledger.Node // nodes of victims; more may be free there for other preemptors
 	starts   int            // jobs or tasks for which jobs are preempted
@@ -46,6 +47,7 @@ func (p *Planner) usePreemption(t *preempt.Rules) {
 	}
 	p.preemption = t
 	p.jobs.SetPreemption(t)
+	p.refusals.preempting = t != nil
 	p.key = p.newKeyFunc()
 }
 
@@ -71,31 +73,31 @@ func (p *Planner) setPreemption(t *preempt.Rules) {
 func (p *Planner) hasOneQueue() bool { return len(p.partitions) == 1 }
 
 // hasNoVictims reports whether it is known that a job of the class finds no victims.
-func (ps *pass) hasNoVictims(s *partitionClass, priority uint32, end core.Time) bool {
-	p, k := ps.p, &s.victimMemo
-	if k.epoch == p.refusalEpoch && k.end != 0 {
-		return priority <= k.priority && end >= k.end && k.leaving == len(ps.leaving)
+func (pr *preemptions) hasNoVictims(s *partitionClass, priority uint32, end core.Time) bool {
+	p, k := pr.ps.p, &s.victimMemo
+	if k.epoch == p.refusals.epoch && k.end != 0 {
+		return priority <= k.priority && end >= k.end && k.leaving == len(pr.leaving)
 	}
 	if k.freedSeq < p.nodes.Freed.First || k.freedSeq == 0 || priority > k.priority ||
-		k.until != 0 && ps.plan.Now >= k.until || ps.victimsMayExist(s) {
+		k.until != 0 && pr.ps.plan.Now >= k.until || pr.victimsMayExist(s) {
 		return false
 	}
-	k.freedSeq, k.epoch, k.leaving, k.end = p.nodes.Freed.Next(), p.refusalEpoch, len(ps.leaving), 0
-	k.until = p.jobs.NextVictimTime(ps.plan.Now)
-	ps.unserved = true
+	k.freedSeq, k.epoch, k.leaving, k.end = p.nodes.Freed.Next(), p.refusals.epoch, len(pr.leaving), 0
+	k.until = p.jobs.NextVictimTime(pr.ps.plan.Now)
+	pr.unserved = true
 	return true
 }
 
 // victimsMayExist reports whether something came free since the last search that could change its result: a node has
 // room for the class if all possible victims there were gone.
-func (ps *pass) victimsMayExist(s *partitionClass) bool {
-	p, now := ps.p, ps.plan.Now
+func (pr *preemptions) victimsMayExist(s *partitionClass) bool {
+	p, now := pr.ps.p, pr.ps.plan.Now
 	from := 0
-	if s.victimMemo.epoch == p.refusalEpoch {
+	if s.victimMemo.epoch == p.refusals.epoch {
 		from = s.victimMemo.leaving
 	}
 	req := p.victimRequest(s, nil)
-	for _, a := range ps.leaving[from:] {
+	for _, a := range pr.leaving[from:] {
 		if s.Set.Has(a) && p.victims.Potential(&req, a, now) > 0 {
 			return true
 		}
@@ -111,89 +113,89 @@ func (ps *pass) victimsMayExist(s *partitionClass) bool {
 // preemptFor preempts jobs for one that cannot start now, if it may and that helps. The job starts on CPUs of jobs that
 // are suspended for it, or gets a reservation for when its victims are gone. left is the number of array tasks still to
 // start.
-func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int) (started bool) {
-	ps.p.licenses.Placing = j.ID
+func (pr *preemptions) preemptFor(s *partitionClass, j *core.Job, task int32, left int) (started bool) {
+	pr.ps.p.licenses.Placing = j.ID
 	if s.preemptor == nil {
 		return false
 	}
 	for i := range s.options {
-		if ps.preemptFor(&s.options[i], j, task, left) {
+		if pr.preemptFor(&s.options[i], j, task, left) {
 			return true
 		}
 	}
-	end, _, ok := advance.EndTimes(j.Spec, s.Advance, ps.plan.Now)
-	if len(s.options) > 0 || !ok || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, end) == nil {
+	end, _, ok := advance.EndTimes(j.Spec, s.Advance, pr.ps.plan.Now)
+	if len(s.options) > 0 || !ok || s.licenses != nil && pr.ps.licensesFor(s, pr.ps.plan.Now, end) == nil {
 		return false
 	}
-	left -= ps.plan.preemptStarts[j.ID]
+	left -= pr.ps.plan.preemptStarts[j.ID]
 	if j.Array != nil && j.Spec.Throttle > 0 {
-		left = min(left, int(j.Spec.Throttle-ps.p.jobs.ArrayTasks[j.Array.Base])-ps.plan.preemptStarts[j.ID])
+		left = min(left, int(j.Spec.Throttle-pr.ps.p.jobs.ArrayTasks[j.Array.Base])-pr.ps.plan.preemptStarts[j.ID])
 	}
-	for ; left > 0 && ps.starts < maxPreemptStarts; left-- {
-		if ps.reserveVacated(s, j) {
+	for ; left > 0 && pr.starts < maxPreemptStarts; left-- {
+		if pr.reserveVacated(s, j) {
 			continue
 		}
 		// try this even if the memo says no victims: it needs none
-		if !j.IsArray() && ps.startElsewhere(s, j) {
+		if !j.IsArray() && pr.startElsewhere(s, j) {
 			return true
 		}
-		if ps.hasNoVictims(s, j.Priority, end) {
+		if pr.hasNoVictims(s, j.Priority, end) {
 			return false
 		}
-		search := ps.p.victims
-		search.Prepare(ps.p.victimRequest(s, j), ps.plan.Now, end)
+		search := pr.ps.p.victims
+		search.Prepare(pr.ps.p.victimRequest(s, j), pr.ps.plan.Now, end)
 		if s.preemptor.Rules.Suspends {
 			if picks := search.Run(); picks != nil && len(search.Victims) > 0 {
-				return ps.startOnSuspended(search, s, j, task, picks, end)
+				return pr.startOnSuspended(search, s, j, task, picks, end)
 			}
 		}
 		// It starts when they are gone, and must not delay a reservation then.
-		search.CountLeaving, search.End = true, alloc.AddTime(alloc.AddTime(ps.plan.Now+alloc.OverdueDelay,
+		search.CountLeaving, search.End = true, alloc.AddTime(alloc.AddTime(pr.ps.plan.Now+alloc.OverdueDelay,
 			core.Time(s.preemptor.Rules.LongestGrace)*1e6), alloc.TimeLimit(j.Spec))
 		picks := search.Run()
 		if picks == nil {
-			ps.recordNoVictims(search, s, j, end)
+			pr.recordNoVictims(search, s, j, end)
 			return false
 		}
-		if ps.overLimit = ps.p.limits != nil && ps.exceedsLimit(s, j, search.AllocFor(picks)); ps.overLimit {
+		if pr.ps.overLimit = pr.ps.p.limits != nil && pr.ps.exceedsLimit(s, j, search.AllocFor(picks)); pr.ps.overLimit {
 			return false
 		}
-		ps.countPreemptStart(j)
-		on, done := namesOf(picks), len(ps.plan.Preempts)
-		if len(search.Victims) > 0 && !ps.startsWithoutPreempting(s, j, search.Victims) {
+		pr.countPreemptStart(j)
+		on, done := namesOf(picks), len(pr.ps.plan.Preempts)
+		if len(search.Victims) > 0 && !pr.startsWithoutPreempting(s, j, search.Victims) {
 			for _, st := range search.Victims {
-				ps.preempt(st.Alloc, s, j)
+				pr.preempt(st.Alloc, s, j)
 			}
 		}
-		for i := done; i < len(ps.plan.Preempts); i++ {
-			ps.plan.Preempts[i].Nodes = on
+		for i := done; i < len(pr.ps.plan.Preempts); i++ {
+			pr.ps.plan.Preempts[i].Nodes = on
 		}
-		ps.reserveStart(s, j)
+		pr.ps.reserveStart(s, j)
 	}
 	return false
 }
 
-func (ps *pass) countPreemptStart(j *core.Job) {
-	ps.starts++
-	if ps.plan.preemptStarts == nil {
-		ps.plan.preemptStarts = map[core.JobID]int{}
+func (pr *preemptions) countPreemptStart(j *core.Job) {
+	pr.starts++
+	if pr.ps.plan.preemptStarts == nil {
+		pr.ps.plan.preemptStarts = map[core.JobID]int{}
 	}
-	ps.plan.preemptStarts[j.ID]++
+	pr.ps.plan.preemptStarts[j.ID]++
 }
 
 // reserveVacated reserves for a job the nodes that its victims of an earlier pass leave.
-func (ps *pass) reserveVacated(s *partitionClass, j *core.Job) bool {
-	if j.Room == nil || ps.plan.preemptStarts[j.ID] >= int(j.Room.Starts) {
+func (pr *preemptions) reserveVacated(s *partitionClass, j *core.Job) bool {
+	if j.Room == nil || pr.ps.plan.preemptStarts[j.ID] >= int(j.Room.Starts) {
 		return false
 	}
-	req := ps.startRequest(s, j)
-	r := ps.p.finder.FindVacated(&req)
+	req := pr.ps.startRequest(s, j)
+	r := pr.ps.p.finder.FindVacated(&req)
 	if r == nil {
 		return false
 	}
-	ps.countPreemptStart(j)
-	ps.p.reserved.Add(r, ps.p.finder.Later())
-	ps.plan.addReservation(r)
+	pr.countPreemptStart(j)
+	pr.ps.p.reserved.Add(r, pr.ps.p.finder.Later())
+	pr.ps.plan.addReservation(r)
 	return true
 }
 
@@ -207,23 +209,23 @@ func namesOf(picks []fit.Choice) []core.NodeName {
 }
 
 // startsWithoutPreempting reports whether a job starts as soon without preempting the victims.
-func (ps *pass) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []ledger.JobOnNode) bool {
-	last := ps.plan.Now + alloc.OverdueDelay
+func (pr *preemptions) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []ledger.JobOnNode) bool {
+	last := pr.ps.plan.Now + alloc.OverdueDelay
 	if j.Room != nil { // jobs were preempted for it; what started there since ends in time
 		last = max(last, j.Room.By)
 	}
 	for _, st := range sets {
-		last = max(last, ps.goneBy(st.Alloc))
+		last = max(last, pr.goneBy(st.Alloc))
 	}
-	req := ps.startRequest(s, j)
+	req := pr.ps.startRequest(s, j)
 	req.Last = last
-	_, ok := ps.p.finder.Start(&req)
+	_, ok := pr.ps.p.finder.Start(&req)
 	return ok
 }
 
 // goneBy returns when a job is gone at the latest if it is preempted now: after its grace time.
-func (ps *pass) goneBy(h *ledger.Allocation) core.Time {
-	return max(alloc.AddTime(ps.plan.Now, core.Time(h.Victim.Grace)*1e6), ps.plan.Now+alloc.OverdueDelay)
+func (pr *preemptions) goneBy(h *ledger.Allocation) core.Time {
+	return max(alloc.AddTime(pr.ps.plan.Now, core.Time(h.Victim.Grace)*1e6), pr.ps.plan.Now+alloc.OverdueDelay)
 }
 
 // victimRequest is a job of a class as a search for victims needs it.
@@ -235,13 +237,13 @@ func (p *Planner) victimRequest(s *partitionClass, j *core.Job) victim.Request {
 }
 
 // startElsewhere starts a job in another of its partitions, before jobs are preempted for it.
-func (ps *pass) startElsewhere(s *partitionClass, j *core.Job) bool {
-	c := ps.p.pending[j.ID].class
+func (pr *preemptions) startElsewhere(s *partitionClass, j *core.Job) bool {
+	c := pr.ps.p.pending[j.ID].class
 	if c == nil || len(c.partitions) == 1 {
 		return false
 	}
 	for i := range c.partitions {
-		if o := &c.partitions[i]; o != s && o.reason == nil && ps.place(o, j, 0) {
+		if o := &c.partitions[i]; o != s && o.reason == nil && pr.ps.place(o, j, 0) {
 			return true
 		}
 	}
@@ -249,9 +251,9 @@ func (ps *pass) startElsewhere(s *partitionClass, j *core.Job) bool {
 }
 
 // recordNoVictims remembers that no victims were found.
-func (ps *pass) recordNoVictims(search *victim.Search, s *partitionClass, j *core.Job, end core.Time) {
-	p := ps.p
-	ps.unserved = true
+func (pr *preemptions) recordNoVictims(search *victim.Search, s *partitionClass, j *core.Job, end core.Time) {
+	p := pr.ps.p
+	pr.unserved = true
 	if j.Pushed != nil { // it was preempted itself, so it may not preempt some jobs that others of its class may
 		any := *j
 		any.Pushed = nil
@@ -260,42 +262,42 @@ func (ps *pass) recordNoVictims(search *victim.Search, s *partitionClass, j *cor
 		}
 	}
 	k := &s.victimMemo
-	*k = victimMemo{epoch: p.refusalEpoch, leaving: len(ps.leaving), end: end, priority: math.MaxUint32}
+	*k = victimMemo{epoch: p.refusals.epoch, leaving: len(pr.leaving), end: end, priority: math.MaxUint32}
 	if s.preemptor.DependsOnPriority() {
 		k.priority = j.Priority
 	}
-	if search.IgnoreReservations = true; len(ps.p.reserved.List) == 0 || search.Run() == nil {
+	if search.IgnoreReservations = true; len(pr.ps.p.reserved.List) == 0 || search.Run() == nil {
 		k.freedSeq, k.end = p.nodes.Freed.Next(), 0
-		k.until = p.jobs.NextVictimTime(ps.plan.Now)
+		k.until = p.jobs.NextVictimTime(pr.ps.plan.Now)
 	}
 }
 
 // preempt plans to preempt a job. For the rest of the pass it ends when its grace time is over.
-func (ps *pass) preempt(h *ledger.Allocation, s *partitionClass, j *core.Job) {
-	p := ps.p
-	ps.changed = append(ps.changed, changedAlloc{h, *h})
+func (pr *preemptions) preempt(h *ledger.Allocation, s *partitionClass, j *core.Job) {
+	p := pr.ps.p
+	pr.changed = append(pr.changed, changedAlloc{h, *h})
 	p.jobs.Ends.Remove(ledger.AllocEnd{At: h.End, Id: h.Id})
 	for _, a := range p.ledger.NodesOf(h) {
 		if a != nil {
 			a.RemoveEnd(h)
 			p.nodes.NoteChanged(a)
-			ps.leaving = append(ps.leaving, a)
+			pr.leaving = append(pr.leaving, a)
 		}
 	}
-	h.End, h.Preempted = min(h.End, ps.goneBy(h)), true
+	h.End, h.Preempted = min(h.End, pr.goneBy(h)), true
 	p.jobs.AddEnds(h, h.End)
 	p.jobs.Ends.Insert(ledger.AllocEnd{At: h.End, Id: h.Id, Alloc: h})
 	if h.Victim.Mode != core.PreemptSuspend { // jobs to suspend are suspended when the other starts
-		ps.plan.Preempts = append(ps.plan.Preempts, Preempt{Job: h.Id, For: j.ID, Partition: s.part.Name})
+		pr.ps.plan.Preempts = append(pr.ps.plan.Preempts, Preempt{Job: h.Id, For: j.ID, Partition: s.part.Name})
 	}
 }
 
 // startOnSuspended starts a job now on free resources and on CPUs of jobs that are suspended for it. It returns false
 // if that exceeds a limit.
-func (ps *pass) startOnSuspended(search *victim.Search, s *partitionClass, j *core.Job, task int32, picks []fit.Choice,
-	end core.Time,
+func (pr *preemptions) startOnSuspended(search *victim.Search, s *partitionClass, j *core.Job, task int32,
+	picks []fit.Choice, end core.Time,
 ) bool {
-	p := ps.p
+	p := pr.ps.p
 	who := make([]*ledger.Allocation, len(search.Victims))
 	for i, st := range search.Victims {
 		who[i] = st.Alloc
@@ -309,15 +311,15 @@ func (ps *pass) startOnSuspended(search *victim.Search, s *partitionClass, j *co
 	}
 	al := s.req.Alloc(s.part.Name, picks, search.View())
 	terms := alloc.TermsOf(j.Spec, al)
-	ps.recordExtras(s, al, end)
-	if ps.overLimit = ps.exceedsLimit(s, j, al); ps.overLimit {
+	pr.ps.recordExtras(s, al, end)
+	if pr.ps.overLimit = pr.ps.exceedsLimit(s, j, al); pr.ps.overLimit {
 		for _, h := range who {
 			p.jobs.MoveCPUs(h, false)
 		}
 		return false
 	}
 	for _, h := range who {
-		ps.changed = append(ps.changed, changedAlloc{h, *h})
+		pr.changed = append(pr.changed, changedAlloc{h, *h})
 		p.jobs.Ends.Remove(ledger.AllocEnd{At: h.End, Id: h.Id})
 		p.jobs.RemoveEnds(h)
 	}
@@ -352,7 +354,7 @@ func (ps *pass) startOnSuspended(search *victim.Search, s *partitionClass, j *co
 		if h.End < alloc.Never {
 			h.End = alloc.Never
 			if end < alloc.Never {
-				h.End = alloc.AddTime(ps.before(h).End, end-ps.plan.Now)
+				h.End = alloc.AddTime(pr.before(h).End, end-pr.ps.plan.Now)
 			}
 		}
 		p.jobs.MoveCPUs(h, false)
@@ -360,9 +362,9 @@ func (ps *pass) startOnSuspended(search *victim.Search, s *partitionClass, j *co
 		p.jobs.Ends.Insert(ledger.AllocEnd{At: h.End, Id: h.Id, Alloc: h})
 		asides = append(asides, x)
 	}
-	ps.start(j, task, al, terms, end)
-	ps.plan.Starts[len(ps.plan.Starts)-1].Suspends = asides
-	ps.started[len(ps.started)-1].Alloc.Borrowed = owes
+	pr.ps.start(j, task, al, terms, end)
+	pr.ps.plan.Starts[len(pr.ps.plan.Starts)-1].Suspends = asides
+	pr.ps.started[len(pr.ps.started)-1].Alloc.Borrowed = owes
 	return true
 }
 
@@ -385,23 +387,23 @@ func lentOf(of, by *core.NodeAlloc, free *int32) core.Lent {
 }
 
 // before returns an allocation as it was before the last change in this pass.
-func (ps *pass) before(h *ledger.Allocation) *ledger.Allocation {
-	for i := len(ps.changed) - 1; ; i-- {
-		if ps.changed[i].alloc == h {
-			return &ps.changed[i].before
+func (pr *preemptions) before(h *ledger.Allocation) *ledger.Allocation {
+	for i := len(pr.changed) - 1; ; i-- {
+		if pr.changed[i].alloc == h {
+			return &pr.changed[i].before
 		}
 	}
 }
 
 // undoPreemption restores the running jobs. If a job found no victims, the plan wakes when the next exemption ends.
-func (ps *pass) undoPreemption() {
-	p := ps.p
-	for i := range ps.plan.Preempts {
-		pr := &ps.plan.Preempts[i]
-		pr.Starts = int32(ps.plan.preemptStarts[pr.For])
+func (pr *preemptions) undoPreemption() {
+	p := pr.ps.p
+	for i := range pr.ps.plan.Preempts {
+		v := &pr.ps.plan.Preempts[i]
+		v.Starts = int32(pr.ps.plan.preemptStarts[v.For])
 	}
-	for i := len(ps.changed) - 1; i >= 0; i-- {
-		m := &ps.changed[i]
+	for i := len(pr.changed) - 1; i >= 0; i-- {
+		m := &pr.changed[i]
 		p.jobs.Ends.Remove(ledger.AllocEnd{At: m.alloc.End, Id: m.alloc.Id})
 		p.jobs.RemoveEnds(m.alloc)
 		if m.alloc.Alloc != m.before.Alloc {
@@ -412,9 +414,9 @@ func (ps *pass) undoPreemption() {
 		p.jobs.AddEnds(m.alloc, m.alloc.End)
 		p.jobs.Ends.Insert(ledger.AllocEnd{At: m.alloc.End, Id: m.alloc.Id, Alloc: m.alloc})
 	}
-	if ps.unserved {
-		if at := p.jobs.NextExemption(ps.plan.Now); at != 0 && (ps.plan.WakeAt == 0 || at < ps.plan.WakeAt) {
-			ps.plan.WakeAt = at
+	if pr.unserved {
+		if at := p.jobs.NextExemption(pr.ps.plan.Now); at != 0 && (pr.ps.plan.WakeAt == 0 || at < pr.ps.plan.WakeAt) {
+			pr.ps.plan.WakeAt = at
 		}
 	}
 }

@@ -200,3 +200,8 @@ func (p *Planner) assessAgain(s *partitionClass, how cluster.NodeChange) *Reason
 	}
 	return p.assess(s)
 }
+
+// isCountable reports whether the number of nodes of each kind decides whether the class could run.
+func (s *partitionClass) isCountable() bool {
+	return cluster.IsCountable(&s.req) && s.Advance == nil && len(s.options) == 0 && !s.namesAdvance
+}

@@ -69,7 +69,7 @@ func (ps *pass) dropReservationsOf(id core.JobID) {
 	delete(ps.plan.expected, id)
 	delete(ps.plan.reservedOn, id)
 	ps.reservationDropped = true
-	ps.p.refusalEpoch++ // jobs refused because of it may start now
+	ps.p.refusals.epoch++ // jobs refused because of it may start now
 	for _, part := range ps.p.partitions {
 		part.deadClasses = 0
 	}

@@ -18,9 +18,8 @@ type sleepingClass struct {
 
 // classesToVisit lists the classes that a walk by class must visit, some of them twice, and returns the walk since
 // which the others sleep. The list may be overwritten while it is read.
-func (ps *pass) classesToVisit(part *partition) (slots []*partitionClass, since int64) {
-	p := ps.p
-	if part.sleepWalk == 0 || ps.p.reserved.Known != cluster.AllReservations || part.sleepFreedSeq < p.nodes.Freed.First {
+func (part *partition) classesToVisit(p *Planner) (slots []*partitionClass, since int64) {
+	if part.sleepWalk == 0 || p.reserved.Known != cluster.AllReservations || part.sleepFreedSeq < p.nodes.Freed.First {
 		for _, s := range part.classes {
 			s.sleeperIndex = 0
 		}

@@ -12,7 +12,7 @@ import (
 // reports that only nodes were tried on which something came free since the class was refused.
 func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []fit.Choice, at ledger.View, few bool) {
 	at = ps.p.viewNow(s, end)
-	if few = ps.fitsOnlyFreed(s, least); few {
+	if few = ps.p.refusals.fitsOnlyFreed(s, least); few {
 		at.Nodes = ps.p.nodes.FreedIn(s.Set)
 	}
 	picks = ps.chooseUntil(s, &at)
