@@ -18,7 +18,7 @@ func (p *Planner) setReservations(c *Changes) {
 		func(r *core.AdvanceReservation) bool { return !p.advance.Has(r) }) {
 		return
 	}
-	magnets := slices.ContainsFunc(p.advances, (*advance.Reservation).IsMagnetic)
+	magnets := slices.ContainsFunc(p.advance.List, (*advance.Reservation).IsMagnetic)
 	list := p.advance.With(c.Reservations, c.GoneReservations, p.cfg.Hosts)
 	magnets = magnets || slices.ContainsFunc(list, (*advance.Reservation).IsMagnetic)
 
@@ -31,25 +31,23 @@ func (p *Planner) setReservations(c *Changes) {
 	for _, j := range moved {
 		p.removePending(p.pending[j.ID])
 	}
-	p.advances = list
 	p.advance.Set(list)
+	p.classes.setRules(func(r *classRules) { r.advances = list })
 	p.nodes.ForgetFreed()
-	p.key = p.newKeyFunc()
-	p.classReasonsStale = true
 	for _, j := range moved {
 		p.enqueueJob(j)
 	}
 }
 
 // setAdvanceOptions computes how the jobs of a class use advance reservations and licenses.
-func (p *Planner) setAdvanceOptions(c *classInfo, spec *core.Spec) {
+func (cs *classSet) setAdvanceOptions(c *classInfo, spec *core.Spec) {
 	c.special = true
-	in, out := advance.Options(p.advances, spec)
+	in, out := advance.Options(cs.advances, spec)
 	x := spec.More()
 	lic := alloc.ParseLicenses(x.Licenses)
 	if lic != nil {
 		c.licenses = lic
-		p.licenseClasses++
+		cs.licensed++
 	}
 	for i := range c.partitions {
 		s := &c.partitions[i]
@@ -81,12 +79,12 @@ func (p *Planner) viewNow(s *partitionClass, end core.Time) ledger.View {
 }
 
 // assessOptions is assess for classes that may run in reservations.
-func (p *Planner) assessOptions(s *partitionClass) (why *Reason) {
+func (cs *classSet) assessOptions(s *partitionClass) (why *Reason) {
 	if len(s.options) == 0 {
 		return &Reason{Code: core.ReasonReservationBad, Text: "the reservation it asks for is not there, or not for it"}
 	}
 	for i := range s.options {
-		w := p.assess(&s.options[i])
+		w := cs.assess(&s.options[i])
 		if w == nil {
 			return nil
 		}
@@ -103,7 +101,7 @@ func (ps *pass) applyAdvance() {
 	if p.advance.BeginPass(now, p.cfg.Zone, p.jobs) { // refused jobs may use what was set aside
 		p.nodes.ForgetFreed()
 	}
-	for _, r := range p.advances {
+	for _, r := range p.advance.List {
 		for _, w := range r.Windows {
 			for _, edge := range [...]core.Time{w.Start, w.End} {
 				if edge > now && edge < alloc.Never && r.IsUsable() {

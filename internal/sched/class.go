@@ -125,24 +125,52 @@ type classRules struct {
 	users      keptUsers
 }
 
-// newKeyFunc returns a function that computes the class of a job under the present rules. Plans keep it: it reads only
-// what never changes.
-func (p *Planner) newKeyFunc() func(*core.Job, core.Time) classKey {
-	r := p.classRules
-	return func(j *core.Job, now core.Time) classKey { return p.keyAt(j, now, &r) }
+// classSet is the equivalence classes of the pending jobs that are eligible.
+type classSet struct {
+	cfg        *Config
+	nodes      *cluster.Nodes
+	partitions map[core.PartitionName]*partition
+	byKey      map[classKey]*classInfo
+	licensed   int // classes that ask for licenses
+	watch      classWatch
+
+	classRules                                            // replaced as a whole, never changed
+	key               func(*core.Job, core.Time) classKey // see newKeyFunc
+	hasUserPartitions bool                                // some partition has ExclusiveUser
+
+	reasons      map[classKey]Reason // see currentReasons
+	reasonsStale bool
+
+	setScratch fit.Scratch
+	choices    []fit.Choice // scratch
 }
 
-func (p *Planner) keyOf(s *core.Spec, r *classRules) classKey {
+// setRules changes what the class of a job depends on. The caller has removed the jobs whose class that changes, and
+// adds them again.
+func (cs *classSet) setRules(change func(*classRules)) {
+	change(&cs.classRules)
+	cs.key = cs.newKeyFunc()
+	cs.reasonsStale = true
+}
+
+// newKeyFunc returns a function that computes the class of a job under the present rules. Plans keep it: it reads only
+// what never changes.
+func (cs *classSet) newKeyFunc() func(*core.Job, core.Time) classKey {
+	r := cs.classRules
+	return func(j *core.Job, now core.Time) classKey { return cs.keyAt(j, now, &r) }
+}
+
+func (cs *classSet) keyOf(s *core.Spec, r *classRules) classKey {
 	k := classKey{
 		Key: fit.KeyOf(s), partitions: s.Partition, advance: advance.Key(r.advances, s),
-		exclusiveUser: p.exclusiveUserKey(s), uid: r.users.key(s), exempted: r.exempted[s.QOS],
+		exclusiveUser: cs.exclusiveUserKey(s), uid: r.users.key(s), exempted: r.exempted[s.QOS],
 	}
 	if r.preemption.QosPreempts(s.QOS) {
 		k.qos = s.QOS
 	}
 	at := 0
 	alloc.EachPartition(s.Partition, func(name core.PartitionName) {
-		if part := p.partitionByName[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 &&
+		if part := cs.partitions[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 &&
 			k.exempted&core.PartitionTimeLimit == 0 {
 			k.overTimeLimit |= 1 << at
 		}
@@ -168,18 +196,18 @@ func (k *classKey) bounds(part core.Partition) core.Partition {
 	return part
 }
 
-// joinClass returns the class of a pending job and counts the job in. It creates the class if there is none.
-func (p *Planner) joinClass(j *core.Job, few int32) *classInfo {
-	k := p.keyOf(j.Spec, &p.classRules)
+// join returns the class of a pending job and counts the job in. It creates the class if there is none.
+func (cs *classSet) join(j *core.Job, few int32) *classInfo {
+	k := cs.keyOf(j.Spec, &cs.classRules)
 	k.switchLimit = few
-	c := p.classes[k]
+	c := cs.byKey[k]
 	if c == nil {
 		c = &classInfo{switchLimit: few}
-		n := fit.RequestOf(j.Spec, p.cfg.Hosts)
+		n := fit.RequestOf(j.Spec, cs.cfg.Hosts)
 		n.Uid = k.uid
 		at := 0
 		alloc.EachPartition(j.Spec.Partition, func(name core.PartitionName) {
-			if part := p.partitionByName[name]; part != nil && !c.hasPartition(part) {
+			if part := cs.partitions[name]; part != nil && !c.hasPartition(part) {
 				s := partitionClass{
 					part: part, Candidates: cluster.Candidates{Set: part.nodes}, req: n,
 					overTimeLimit: at < 64 && k.overTimeLimit&(1<<at) != 0,
@@ -187,40 +215,40 @@ func (p *Planner) joinClass(j *core.Job, few int32) *classInfo {
 				bounds := k.bounds(part.Partition)
 				s.minNodes, s.maxNodes = bounds.MinNodes, bounds.MaxNodes
 				s.req.ApplyPartition(&bounds)
-				s.req.BindLedger(p.ledger, &p.setScratch, part.LLN)
+				s.req.BindLedger(cs.nodes.Ledger, &cs.setScratch, part.LLN)
 				s.req.User = ownerOf(j.Spec, &part.Partition)
 				if few > 0 {
 					s.req.Set.Switches = few
 				}
-				s.preemptor = p.preemption.Preemptor(j.Spec.QOS, &part.Partition)
+				s.preemptor = cs.preemption.Preemptor(j.Spec.QOS, &part.Partition)
 				c.partitions = append(c.partitions, s)
 			}
 			at++
 		})
 		if k.advance != "" {
-			p.setAdvanceOptions(c, j.Spec)
+			cs.setAdvanceOptions(c, j.Spec)
 		}
 		for i := range c.partitions {
-			c.partitions[i].reason = p.assess(&c.partitions[i])
+			c.partitions[i].reason = cs.assess(&c.partitions[i])
 		}
-		p.classes[k] = c
-		p.watchClass(c)
-		p.classReasonsStale = p.classReasonsStale || c.reason() != nil
+		cs.byKey[k] = c
+		cs.watchClass(c)
+		cs.reasonsStale = cs.reasonsStale || c.reason() != nil
 	}
 	c.jobs++
 	return c
 }
 
-// leaveClass takes a job out of its class. The last one removes the class.
-func (p *Planner) leaveClass(c *classInfo, j *core.Job) {
+// leave takes a job out of its class. The last one removes the class.
+func (cs *classSet) leave(c *classInfo, j *core.Job) {
 	if c.jobs--; c.jobs == 0 {
-		p.classReasonsStale = p.classReasonsStale || c.reason() != nil
-		k := p.keyOf(j.Spec, &p.classRules)
+		cs.reasonsStale = cs.reasonsStale || c.reason() != nil
+		k := cs.keyOf(j.Spec, &cs.classRules)
 		k.switchLimit = c.switchLimit
-		delete(p.classes, k)
-		p.unwatchClass(c)
+		delete(cs.byKey, k)
+		cs.unwatchClass(c)
 		if c.licenses != nil {
-			p.licenseClasses--
+			cs.licensed--
 		}
 	}
 }
@@ -235,9 +263,9 @@ func (c *classInfo) hasPartition(part *partition) bool {
 }
 
 // assess returns why a class could not start in a partition even if nothing ran, or nil if it could.
-func (p *Planner) assess(s *partitionClass) *Reason {
+func (cs *classSet) assess(s *partitionClass) *Reason {
 	if s.namesAdvance || len(s.options) > 0 {
-		return p.assessOptions(s)
+		return cs.assessOptions(s)
 	}
 	part, n := s.part, &s.req
 	switch {
@@ -265,8 +293,8 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 			Text: fmt.Sprintf("it asks for more time than the %s that partition %s allows", part.MaxTime.Duration(), part.Name),
 		}
 	}
-	nodes := p.nodes.Of(&s.Candidates)
-	if n.Choose(ledger.View{Nodes: nodes, IfIdle: true}, p.choices) != nil {
+	nodes := cs.nodes.Of(&s.Candidates)
+	if n.Choose(ledger.View{Nodes: nodes, IfIdle: true}, cs.choices) != nil {
 		return nil
 	}
 	if s.Advance.ConfinesNodes() {
@@ -276,7 +304,7 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 		}
 	}
 	if loose := n.WithoutSwitchLimit(); loose != n {
-		if loose.Choose(ledger.View{Nodes: nodes, IfIdle: true}, p.choices) != nil {
+		if loose.Choose(ledger.View{Nodes: nodes, IfIdle: true}, cs.choices) != nil {
 			return &Reason{
 				Code: core.ReasonResources,
 				Text: fmt.Sprintf("it waits for nodes on %d leaf switch(es) at most for as long as it may, and the "+
@@ -285,7 +313,7 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 		}
 		n = loose
 	}
-	if f := fit.CheckRequest(p.ledger, n, part.nodes.Names, nodes); f != nil {
+	if f := fit.CheckRequest(cs.nodes.Ledger, n, part.nodes.Names, nodes); f != nil {
 		w := &Reason{Code: core.ReasonBadConstraints, Text: f.Text}
 		if part.nodes.Names == nil && int(n.NodesMin) > len(nodes) {
 			w.Code = core.ReasonPartitionNodes
@@ -298,20 +326,20 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 	return &Reason{Code: core.ReasonResources, Text: "the nodes that are up could not hold it: it asks for " + n.String()}
 }
 
-// currentClassReasons returns the reasons of classes that are in no queue. The map is shared with plans and never
+// currentReasons returns the reasons of classes that are in no queue. The map is shared with plans and never
 // changed.
-func (p *Planner) currentClassReasons() map[classKey]Reason {
-	if p.classReasonsStale {
-		p.classReasonsStale = false
-		p.classReasons = nil
-		for k, c := range p.classes {
+func (cs *classSet) currentReasons() map[classKey]Reason {
+	if cs.reasonsStale {
+		cs.reasonsStale = false
+		cs.reasons = nil
+		for k, c := range cs.byKey {
 			if w := c.reason(); w != nil {
-				if p.classReasons == nil {
-					p.classReasons = map[classKey]Reason{}
+				if cs.reasons == nil {
+					cs.reasons = map[classKey]Reason{}
 				}
-				p.classReasons[k] = *w
+				cs.reasons[k] = *w
 			}
 		}
 	}
-	return p.classReasons
+	return cs.reasons
 }

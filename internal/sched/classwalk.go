@@ -166,7 +166,7 @@ func (r *classHead) firstStartable(ps *pass, from *classMember) bool {
 // nextStartable moves to the class's next job that may start and reports whether there is one.
 func (r *classHead) nextStartable(ps *pass) bool {
 	for m := r.cursor.Current(); m != nil; m = r.cursor.Current() {
-		if m.gate == nil || !ps.p.isLimited(m.gate, r.slot, m.job, m.minTime, ps.plan.Now) {
+		if m.gate == nil || !ps.p.limits.isShut(m.gate, r.slot, m.job, m.minTime, ps.plan.Now, ps.p.refusals.epoch) {
 			if r.slot.cannotStart(ps) {
 				return false
 			}

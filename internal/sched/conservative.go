@@ -10,7 +10,7 @@ import (
 // makes all reservations anew in each pass.
 func (p *Planner) usesTimetable() bool {
 	return p.cfg.Rule == RuleConservative && p.cfg.Reservations == 0 && len(p.partitions) == 1 &&
-		len(p.ledger.Order) == 1 && len(p.hets.byLead) == 0 && len(p.advances) == 0 && p.licenseClasses == 0
+		len(p.ledger.Order) == 1 && len(p.hets.byLead) == 0 && len(p.advance.List) == 0 && p.classes.licensed == 0
 }
 
 // runTimetable is a pass by RuleConservative over the timetable.

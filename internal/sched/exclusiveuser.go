@@ -18,16 +18,16 @@ func ownerOf(s *core.Spec, part *core.Partition) core.UserName {
 }
 
 // exclusiveUserKey is what of that makes classes differ.
-func (p *Planner) exclusiveUserKey(s *core.Spec) core.UserName {
+func (cs *classSet) exclusiveUserKey(s *core.Spec) core.UserName {
 	if s.Shape.More != nil && s.Shape.More.ExclusiveUser {
 		return s.User
 	}
-	if !p.hasUserPartitions {
+	if !cs.hasUserPartitions {
 		return ""
 	}
 	owner := core.UserName("")
 	alloc.EachPartition(s.Partition, func(name core.PartitionName) {
-		if part := p.partitionByName[name]; part != nil && part.ExclusiveUser {
+		if part := cs.partitions[name]; part != nil && part.ExclusiveUser {
 			owner = s.User
 		}
 	})

@@ -98,7 +98,7 @@ func (f *Forecast) At(id core.JobID) (core.Time, bool) {
 
 func (w *forecastBuild) newModel() *forecast.Model {
 	p := w.p
-	c := forecast.Config{FCFS: p.cfg.Rule == RuleFCFS, Advances: p.advances, Licenses: p.licenses.Totals()}
+	c := forecast.Config{FCFS: p.cfg.Rule == RuleFCFS, Advances: p.advance.List, Licenses: p.licenses.Totals()}
 	for _, part := range p.partitions {
 		c.Partitions = append(c.Partitions, forecast.Partition{Name: part.Name, QOS: part.QOS, Nodes: part.nodes.Names})
 	}
@@ -210,11 +210,11 @@ func (w *forecastBuild) addIneligible() int {
 		return w.nextPhase()
 	}
 	w.resumed, w.lastIneligible = true, *e
-	c := w.p.joinClass(e.job, 0) // its class, as if its time had come
+	c := w.p.classes.join(e.job, 0) // its class, as if its time had come
 	if c.firstUsable() != nil {
 		w.model.AddPending(e.job, w.model.AddClass(c.forecastClass(e.job.Spec)), nil)
 	}
-	w.p.leaveClass(c, e.job)
+	w.p.classes.leave(c, e.job)
 	return 50 + 20*w.model.PoolCount()
 }
 

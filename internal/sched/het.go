@@ -106,7 +106,7 @@ func (h *hetJobs) enqueueWhenComplete(set *hetJob) {
 func (h *hetJobs) enqueue(set *hetJob) {
 	set.eligible, set.reason = 0, nil
 	for k, j := range set.components {
-		c := h.planner.joinClass(j, 0)
+		c := h.planner.classes.join(j, 0)
 		set.classes = append(set.classes, c)
 		h.planner.pending[j.ID] = pendingJob{job: j, class: c}
 		if w := c.reason(); w != nil && set.reason == nil {
@@ -150,7 +150,7 @@ func (h *hetJobs) dequeue(set *hetJob) {
 		set.queued = false
 	}
 	for k, c := range set.classes {
-		h.planner.leaveClass(c, set.components[k])
+		h.planner.classes.leave(c, set.components[k])
 		h.planner.pending[set.components[k].ID] = pendingJob{job: set.components[k]}
 	}
 	set.classes, set.reason = nil, nil

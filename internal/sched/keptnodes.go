@@ -21,7 +21,7 @@ func (u keptUsers) key(s *core.Spec) uint32 {
 
 // setKeptUsers updates which users have nodes of their own. Their jobs move to another class if that changed.
 func (p *Planner) setKeptUsers() {
-	if maps.EqualFunc(p.ledger.KeptUsers, p.users, func(int, bool) bool { return true }) {
+	if maps.EqualFunc(p.ledger.KeptUsers, p.classes.users, func(int, bool) bool { return true }) {
 		return
 	}
 	next := keptUsers{}
@@ -30,15 +30,14 @@ func (p *Planner) setKeptUsers() {
 	}
 	var moved []*core.Job
 	for _, w := range p.pending {
-		if w.class != nil && next.key(w.job.Spec) != p.users.key(w.job.Spec) {
+		if w.class != nil && next.key(w.job.Spec) != p.classes.users.key(w.job.Spec) {
 			moved = append(moved, w.job)
 		}
 	}
 	for _, j := range moved {
 		p.removePending(p.pending[j.ID])
 	}
-	p.users, p.classReasonsStale = next, true
-	p.key = p.newKeyFunc()
+	p.classes.setRules(func(r *classRules) { r.users = next })
 	for _, j := range moved {
 		p.setJob(j)
 	}

@@ -184,7 +184,7 @@ func (w *lawWorld) later(d core.Time) {
 func (w *lawWorld) whole(st Start) {
 	j := w.jobs[st.Job]
 	n := fit.RequestOf(j.Spec, w.cfg.Hosts)
-	part := w.p.partitionByName[st.Alloc.Partition]
+	part := w.p.classes.partitions[st.Alloc.Partition]
 	n.ApplyPartition(&part.Partition)
 	n.BindLedger(w.p.ledger, nil, part.LLN)
 	var cands []fit.Candidate

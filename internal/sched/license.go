@@ -43,7 +43,7 @@ func (ps *pass) waitsForOther(e *queueEntry) bool {
 
 // explainLicenses records which classes wait for licenses at the end of a pass.
 func (ps *pass) explainLicenses() {
-	for k, c := range ps.p.classes {
+	for k, c := range ps.p.classes.byKey {
 		if c.licenses == nil || len(c.partitions) == 0 {
 			continue
 		}

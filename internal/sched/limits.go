@@ -18,10 +18,11 @@ type Policy struct {
 // limitState counts usage against the limits. A job over a limit is skipped: it is not the head of its queue, gets no
 // reservation and blocks nobody.
 type limitState struct {
-	rules  *policy.Rules
-	shares *policy.Tree
-	tally  *policy.Tally
-	timed  int // queued jobs whose limits may open with time alone
+	rules      *policy.Rules
+	shares     *policy.Tree
+	tally      *policy.Tally
+	partitions map[core.PartitionName]*partition
+	timed      int // queued jobs whose limits may open with time alone
 }
 
 // setPolicy sets new limits and recounts everything, unless only the shares are new.
@@ -36,16 +37,16 @@ func (p *Planner) setPolicy(pol *Policy) {
 	}
 	p.limits = nil
 	if pol.Rules.Any() {
-		p.limits = &limitState{rules: pol.Rules, shares: pol.Shares, tally: policy.NewTally(pol.Rules)}
+		p.limits = &limitState{rules: pol.Rules, shares: pol.Shares, tally: policy.NewTally(pol.Rules), partitions: p.classes.partitions}
 		for _, m := range p.meters {
 			p.limits.tally.SetMeter(m)
 		}
 	}
 	for _, h := range p.jobs.Allocs {
 		h.LimitUse = nil
-		p.countAgainstLimits(h, h.End)
+		p.limits.start(h, h.End)
 	}
-	for _, c := range p.classes {
+	for _, c := range p.classes.byKey {
 		for i := range c.partitions {
 			c.partitions[i].limitAsk = nil
 			for w := range c.partitions[i].options {
@@ -57,7 +58,7 @@ func (p *Planner) setPolicy(pol *Policy) {
 		if w.class != nil {
 			for i := range w.class.partitions {
 				if s := &w.class.partitions[i]; s.reason != nil {
-					p.gate(w.job.Spec, s.part)
+					p.limits.gate(w.job.Spec, s.part)
 				}
 			}
 		}
@@ -66,7 +67,7 @@ func (p *Planner) setPolicy(pol *Policy) {
 		for _, s := range part.classes {
 			for _, chunk := range s.members.Chunks {
 				for i := range chunk {
-					chunk[i].gate = p.gate(chunk[i].job.Spec, part)
+					chunk[i].gate = p.limits.gate(chunk[i].job.Spec, part)
 				}
 			}
 		}
@@ -74,8 +75,8 @@ func (p *Planner) setPolicy(pol *Policy) {
 			for _, chunk := range q.Chunks {
 				for i := range chunk {
 					e := &chunk[i]
-					if e.gate = p.gate(e.job.Spec, part); q != &part.shortest {
-						p.countTimed(e.gate, 1)
+					if e.gate = p.limits.gate(e.job.Spec, part); q != &part.shortest {
+						p.limits.countTimed(e.gate, 1)
 					}
 				}
 			}
@@ -92,21 +93,19 @@ func (p *Planner) setQOSExemptions(rules *policy.Rules) {
 			next[q.Name] = f
 		}
 	}
-	if maps.Equal(next, p.exempted) {
+	if maps.Equal(next, p.classes.exempted) {
 		return
 	}
 	var moved []*core.Job
 	for _, w := range p.pending {
-		if name := w.job.Spec.QOS; next[name] != p.exempted[name] {
+		if name := w.job.Spec.QOS; next[name] != p.classes.exempted[name] {
 			moved = append(moved, w.job)
 		}
 	}
 	for _, j := range moved {
 		p.removePending(p.pending[j.ID])
 	}
-	p.exempted = next
-	p.key = p.newKeyFunc()
-	p.classReasonsStale = true
+	p.classes.setRules(func(r *classRules) { r.exempted = next })
 	for _, j := range moved {
 		p.setJob(j)
 	}
@@ -129,12 +128,12 @@ type meterKey struct {
 	user    core.UserName
 }
 
-// gate returns the limits of a job in a partition; nil: none.
-func (p *Planner) gate(s *core.Spec, part *partition) *policy.Gate {
-	if p.limits == nil {
+// gate returns the limits of a job in a partition; nil: none. l may be nil.
+func (l *limitState) gate(s *core.Spec, part *partition) *policy.Gate {
+	if l == nil {
 		return nil
 	}
-	return p.limits.tally.Gate(whoOf(s, part))
+	return l.tally.Gate(whoOf(s, part))
 }
 
 func whoOf(s *core.Spec, part *partition) policy.Who {
@@ -142,23 +141,23 @@ func whoOf(s *core.Spec, part *partition) policy.Who {
 }
 
 // countTimed counts queued jobs whose limits may open with time alone.
-func (p *Planner) countTimed(g *policy.Gate, k int) {
+func (l *limitState) countTimed(g *policy.Gate, k int) {
 	if g != nil && g.Timed {
-		p.limits.timed += k
+		l.timed += k
 	}
 }
 
-// countAgainstLimits counts an allocation against its job's limits. Jobs that have ended do not count, although their
-// nodes may not be clean yet.
-func (p *Planner) countAgainstLimits(h *ledger.Allocation, end core.Time) {
-	if p.limits == nil || h.Job == nil || h.Job.End != 0 {
+// start counts an allocation against its job's limits. Jobs that have ended do not count, although their nodes may not
+// be clean yet. l may be nil.
+func (l *limitState) start(h *ledger.Allocation, end core.Time) {
+	if l == nil || h.Job == nil || h.Job.End != 0 {
 		return
 	}
-	part := p.partitionByName[h.Alloc.Partition]
-	if part == nil {
+	part := l.partitions[h.Alloc.Partition]
+	if part == nil { // it is gone
 		part = &partition{}
 	}
-	g := p.gate(h.Job.Spec, part)
+	g := l.gate(h.Job.Spec, part)
 	if g == nil {
 		return
 	}
@@ -169,7 +168,15 @@ func (p *Planner) countAgainstLimits(h *ledger.Allocation, end core.Time) {
 	if h.Job.Lends() { // lent CPUs count too
 		al = h.Job.Alloc
 	}
-	h.LimitUse = p.limits.tally.Start(g, p.limits.usageOf(al), end)
+	h.LimitUse = l.tally.Start(g, l.usageOf(al), end)
+}
+
+// end undoes start.
+func (l *limitState) end(h *ledger.Allocation) {
+	if h.LimitUse != nil {
+		l.tally.End(h.LimitUse)
+		h.LimitUse = nil
+	}
 }
 
 func (l *limitState) usageOf(al *core.Alloc) *policy.Ask {
@@ -188,16 +195,16 @@ func (l *limitState) askOf(s *partitionClass, spec *core.Spec) *policy.Ask {
 
 // isLimited reports whether a limit keeps a job from starting. During a pass limits only close.
 func (ps *pass) isLimited(e *queueEntry) bool {
-	return e.gate != nil && ps.p.isLimited(e.gate, e.class, e.job, e.minTime, ps.plan.Now)
+	return e.gate != nil && ps.p.limits.isShut(e.gate, e.class, e.job, e.minTime, ps.plan.Now, ps.p.refusals.epoch)
 }
 
-// isLimited reports whether the limits g keep a job of the class from starting.
-func (p *Planner) isLimited(g *policy.Gate, s *partitionClass, j *core.Job, length, now core.Time) bool {
-	l, ask := p.limits, s.limitAsk
+// isShut reports whether the limits g keep a job of the class from starting.
+func (l *limitState) isShut(g *policy.Gate, s *partitionClass, j *core.Job, length, now core.Time, epoch int64) bool {
+	ask := s.limitAsk
 	if ask == nil {
 		ask = l.askOf(s, j.Spec)
 	}
-	return l.tally.Shut(g, ask, length, now, l.shares, p.refusals.epoch)
+	return l.tally.Shut(g, ask, length, now, l.shares, epoch)
 }
 
 // isLimitedNow is isLimited for a job that is being tried: another of its tasks may have started since.
@@ -216,7 +223,7 @@ func (ps *pass) gateOf(s *partitionClass, j *core.Job) *policy.Gate {
 	if e := ps.trying; e != nil && e.job == j && e.class.part == s.part {
 		return e.gate
 	}
-	return ps.p.gate(j.Spec, s.part)
+	return ps.p.limits.gate(j.Spec, s.part)
 }
 
 // exceedsLimit reports whether a placement exceeds a limit: whole nodes may be more than the job asked for. It records
@@ -259,13 +266,16 @@ func (ps *pass) finishLimits() {
 	}
 }
 
-// whoIn returns whose limits a job is under in a partition. It reads only what never changes.
-func (p *Planner) whoIn(s *core.Spec, name core.PartitionName) (policy.Who, bool) {
-	part := p.partitionByName[name]
-	if part == nil {
-		return policy.Who{}, false
+// whoFuncOf returns a function that says whose limits a job has in a partition. It reads only what never changes: plans
+// keep it.
+func whoFuncOf(partitions map[core.PartitionName]*partition) func(*core.Spec, core.PartitionName) (policy.Who, bool) {
+	return func(s *core.Spec, name core.PartitionName) (policy.Who, bool) {
+		part := partitions[name]
+		if part == nil {
+			return policy.Who{}, false
+		}
+		return whoOf(s, part), true
 	}
-	return whoOf(s, part), true
 }
 
 // limitReason returns which limit keeps a job from starting, if one does in all its partitions: that of the first.

@@ -13,7 +13,7 @@ import (
 // end.
 func (p *Planner) Pass(now core.Time) *Plan {
 	plan := &Plan{
-		Now: now, keyFunc: p.key, heads: p.sparePromises.heads, expected: p.sparePromises.expected,
+		Now: now, keyFunc: p.classes.key, heads: p.sparePromises.heads, expected: p.sparePromises.expected,
 		reservedOn: p.sparePromises.reservedOn,
 	}
 	p.enqueueEligible(now, plan)
@@ -25,13 +25,13 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	p.refusals.beginPass(&ps.started)
 	p.licenses.BeginPass(now, &ps.started)
 	p.finder.BeginPass(now)
-	if len(p.advances) > 0 {
+	if len(p.advance.List) > 0 {
 		ps.applyAdvance()
 	}
 	ps.walkQueues()
 	p.currentJob = 0
 	ps.finishLimits()
-	if p.licenseClasses > 0 {
+	if p.classes.licensed > 0 {
 		ps.explainLicenses()
 	}
 	ps.explainThrottled()
@@ -48,7 +48,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	clear(ps.started)
 	p.sharePromises(plan)
 	p.currentJob = 0
-	plan.classReasons, plan.hetReasons = p.currentClassReasons(), p.hets.reasons()
+	plan.classReasons, plan.hetReasons = p.classes.currentReasons(), p.hets.reasons()
 	return plan
 }
 
@@ -320,7 +320,7 @@ func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms alloc.Terms
 	p := ps.p
 	h := p.allocationPool.get()
 	*h = ledger.Allocation{Alloc: al, Terms: terms, Job: j}
-	p.countAgainstLimits(h, end)
+	p.limits.start(h, end)
 	for i := range h.Alloc.Nodes {
 		ok := p.ledger.Allocate(&h.Alloc.Nodes[i], h.Terms)
 		core.Assert(ok, "placement of job %d takes what is not free on %s", j.ID, h.Alloc.Nodes[i].Node)

@@ -96,28 +96,22 @@ func (c *Changes) IsEmpty() bool {
 
 // Planner keeps queues and free resources between passes, so that a pass costs what changed. See the package comment.
 type Planner struct {
-	cfg             Config
-	nodes           *cluster.Nodes
-	jobs            *cluster.Jobs
-	ledger          *ledger.Ledger        // of nodes
-	reserved        *cluster.Reservations // of the pass
-	advance         *cluster.Advances
-	licenses        *license.Licenses
-	finder          *reserve.Finder
-	refusals        refusals
-	partitions      []*partition // in config order
-	partitionByName map[core.PartitionName]*partition
+	cfg        Config
+	nodes      *cluster.Nodes
+	jobs       *cluster.Jobs
+	ledger     *ledger.Ledger        // of nodes
+	reserved   *cluster.Reservations // of the pass
+	advance    *cluster.Advances
+	licenses   *license.Licenses
+	finder     *reserve.Finder
+	refusals   refusals
+	classes    classSet
+	partitions []*partition // in config order
 
-	pending           map[core.JobID]pendingJob // jobs that may start, now or from their begin time on
-	ineligible        queue                     // pending jobs whose begin time lies ahead, by that time
-	hasUserPartitions bool                      // some partition has ExclusiveUser
-	switchWaiters     queue                     // jobs that wait for few switches, by the time at which that ends
-	classes           map[classKey]*classInfo   // of the jobs in pending that are not in ineligible
-	hets              hetJobs
-
-	classReasons      map[classKey]Reason // as of the last pass; see currentClassReasons
-	classReasonsStale bool
-	key               func(*core.Job, core.Time) classKey
+	pending       map[core.JobID]pendingJob // jobs that may start, now or from their begin time on
+	ineligible    queue                     // pending jobs whose begin time lies ahead, by that time
+	switchWaiters queue                     // jobs that wait for few switches, by the time at which that ends
+	hets          hetJobs
 
 	timetable *timetable.Timetable // of RuleConservative
 
@@ -125,10 +119,8 @@ type Planner struct {
 	meters  map[meterKey]*policy.Meter
 	whoFunc func(*core.Spec, core.PartitionName) (policy.Who, bool)
 
-	classRules                    // replaced as a whole, never changed
 	unreserved     []*ledger.Node // scratch
 	advanceEntries int            // entries in the partitions' advanceQueue
-	licenseClasses int            // classes that ask for licenses
 
 	throttledJobs map[core.JobID]*core.Job // pending jobs whose array has a limit on running tasks
 
@@ -140,12 +132,10 @@ type Planner struct {
 	currentJob core.JobID // see CurrentJob
 
 	classWalks     int64
-	watch          classWatch
 	pass           pass
 	allocationPool allocationPool
 	lastPromises   planPromises // of the last plan
 	sparePromises  planPromises // for the next one to fill
-	setScratch     fit.Scratch
 	passScratch
 }
 
@@ -200,16 +190,18 @@ func (s *allocationPool) put(h *ledger.Allocation) {
 // New returns an empty planner.
 func New(cfg Config) *Planner {
 	p := &Planner{
-		cfg: cfg, nodes: cluster.NewNodes(), partitionByName: map[core.PartitionName]*partition{},
+		cfg: cfg, nodes: cluster.NewNodes(),
 		pending: map[core.JobID]pendingJob{},
-		classes: map[classKey]*classInfo{},
 	}
 	p.ledger, p.jobs = p.nodes.Ledger, cluster.NewJobs(p.nodes)
 	p.reserved, p.advance = cluster.NewReservations(p.nodes), cluster.NewAdvances(p.nodes)
 	p.licenses = license.New(cfg.Licenses, p.jobs, p.reserved, p.advance)
 	p.finder = reserve.New(p.nodes, p.jobs, p.reserved, p.advance, p.licenses)
+	p.classes = classSet{
+		cfg: &p.cfg, nodes: p.nodes, byKey: map[classKey]*classInfo{}, partitions: map[core.PartitionName]*partition{},
+	}
 	p.refusals = refusals{nodes: p.nodes, reserved: p.reserved, advance: p.advance}
-	p.whoFunc = p.whoIn
+	p.whoFunc = whoFuncOf(p.classes.partitions)
 	p.hets.planner = p
 	p.usePreemption(cfg.Preemption)
 	p.classWalkMinJobs = 64
@@ -223,15 +215,15 @@ func New(cfg Config) *Planner {
 		part := &partition{Partition: c, nodes: p.nodes.AddSet(alloc.PartitionNodes(&c, cfg.Hosts))}
 		part.index = int32(len(p.partitions))
 		p.partitions = append(p.partitions, part)
-		p.partitionByName[c.Name] = part
-		p.hasUserPartitions = p.hasUserPartitions || c.ExclusiveUser
+		p.classes.partitions[c.Name] = part
+		p.classes.hasUserPartitions = p.classes.hasUserPartitions || c.ExclusiveUser
 	}
 	return p
 }
 
 // Apply takes in changes. A job leaves when its record says that it is not pending any more, or ended with clean nodes.
 func (p *Planner) Apply(c Changes) {
-	if c.Preemption != nil && c.Preemption != p.preemption {
+	if c.Preemption != nil && c.Preemption != p.classes.preemption {
 		p.setPreemption(c.Preemption)
 	}
 	if len(p.hets.byLead) > 0 && len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations) > 0 {
@@ -280,7 +272,7 @@ func (p *Planner) CurrentJob() core.JobID { return p.currentJob }
 func (p *Planner) setNode(n *core.Node) cluster.NodeChange {
 	node, how, fresh := p.nodes.Put(n)
 	if how == cluster.UpOrDown {
-		p.watch.noteUpDown(n.Usable())
+		p.classes.watch.noteUpDown(n.Usable())
 	}
 	if fresh {
 		p.jobs.BookOn(node)
@@ -331,7 +323,7 @@ func (p *Planner) setJob(j *core.Job) {
 	case j.Alloc != nil && j.Live():
 		h := &ledger.Allocation{End: alloc.LatestEnd(j), Job: j}
 		h.Alloc, h.Terms = alloc.Occupied(j)
-		p.countAgainstLimits(h, h.End)
+		p.limits.start(h, h.End)
 		p.licenses.Book(h.Alloc, 1)
 		p.jobs.Add(h, j)
 	}
@@ -346,7 +338,7 @@ func (p *Planner) enqueueJob(j *core.Job) {
 	if j.Array != nil && j.Spec.Throttle > 0 { // removePending may have dropped it
 		p.addThrottled(j)
 	}
-	few, until := p.switchLimit(j)
+	few, until := p.classes.switchLimit(j)
 	if few > 0 {
 		p.switchWaiters.Insert(queueEntry{job: j, since: until})
 	}
@@ -355,7 +347,7 @@ func (p *Planner) enqueueJob(j *core.Job) {
 
 // enqueueInPartitions adds a job to the queues of the partitions that could hold it.
 func (p *Planner) enqueueInPartitions(j *core.Job, few int32) {
-	c := p.joinClass(j, few)
+	c := p.classes.join(j, few)
 	p.pending[j.ID] = pendingJob{job: j, class: c}
 	if j.Array != nil && j.Spec.Throttle > 0 {
 		p.addThrottled(j)
@@ -364,7 +356,7 @@ func (p *Planner) enqueueInPartitions(j *core.Job, few int32) {
 		if s := &c.partitions[i]; s.reason == nil {
 			p.enqueue(s, j)
 		} else {
-			p.gate(j.Spec, s.part) // Plan.Reason needs the limits of all its partitions
+			p.limits.gate(j.Spec, s.part) // Plan.Reason needs the limits of all its partitions
 		}
 	}
 }
@@ -373,13 +365,13 @@ func (p *Planner) enqueueInPartitions(j *core.Job, few int32) {
 func (p *Planner) enqueue(s *partitionClass, j *core.Job) {
 	if s.inAdvanceQueue {
 		p.advanceEntries++
-		g := p.gate(j.Spec, s.part)
-		p.countTimed(g, 1)
+		g := p.limits.gate(j.Spec, s.part)
+		p.limits.countTimed(g, 1)
 		s.part.advanceQueue.Insert(queueEntryOf(j, s, g))
 		return
 	}
-	g := p.gate(j.Spec, s.part)
-	p.countTimed(g, 1)
+	g := p.limits.gate(j.Spec, s.part)
+	p.limits.countTimed(g, 1)
 	s.addJob(j, g)
 	if p.cfg.Rule == RuleSJFEASY {
 		s.part.queue.Insert(shortestEntryOf(j, s, g))
@@ -394,12 +386,12 @@ func (p *Planner) enqueue(s *partitionClass, j *core.Job) {
 func (p *Planner) dequeue(s *partitionClass, j *core.Job) {
 	if s.inAdvanceQueue {
 		p.advanceEntries--
-		p.countTimed(p.gate(j.Spec, s.part), -1)
+		p.limits.countTimed(p.limits.gate(j.Spec, s.part), -1)
 		s.part.advanceQueue.Remove(queueEntryOf(j, s, nil))
 		return
 	}
 	s.removeJob(j)
-	p.countTimed(p.gate(j.Spec, s.part), -1)
+	p.limits.countTimed(p.limits.gate(j.Spec, s.part), -1)
 	if p.cfg.Rule == RuleSJFEASY {
 		s.part.queue.Remove(shortestEntryOf(j, s, nil))
 		return
@@ -422,7 +414,7 @@ func (p *Planner) removePending(w pendingJob) {
 		return
 	}
 	if w.class.switchLimit > 0 {
-		_, until := p.switchLimit(w.job)
+		_, until := p.classes.switchLimit(w.job)
 		p.switchWaiters.Remove(queueEntry{job: w.job, since: until})
 	}
 	for i := range w.class.partitions {
@@ -430,14 +422,11 @@ func (p *Planner) removePending(w pendingJob) {
 			p.dequeue(s, w.job)
 		}
 	}
-	p.leaveClass(w.class, w.job)
+	p.classes.leave(w.class, w.job)
 }
 
 func (p *Planner) release(h *ledger.Allocation) {
-	if h.LimitUse != nil {
-		p.limits.tally.End(h.LimitUse)
-		h.LimitUse = nil
-	}
+	p.limits.end(h)
 	p.licenses.Book(h.Alloc, -1)
 	p.jobs.Release(h)
 }

@@ -45,10 +45,9 @@ func (p *Planner) usePreemption(t *preempt.Rules) {
 	if t != nil && t.Cfg.Type == core.PreemptNobody {
 		t = nil
 	}
-	p.preemption = t
+	p.classes.setRules(func(r *classRules) { r.preemption = t })
 	p.jobs.SetPreemption(t)
 	p.refusals.preempting = t != nil
-	p.key = p.newKeyFunc()
 }
 
 // setPreemption changes the preemption rules. Every job is added again.
@@ -62,7 +61,6 @@ func (p *Planner) setPreemption(t *preempt.Rules) {
 	}
 	p.usePreemption(t)
 	p.nodes.ForgetFreed()
-	p.classReasonsStale = true
 	for _, j := range waiting {
 		p.setJob(j)
 	}

@@ -82,7 +82,7 @@ func (ps *pass) unplaced() []unplacedJob {
 			}
 		}
 	}
-	if p.hasUnplaceableClass() {
+	if p.classes.hasUnplaceable() {
 		for _, w := range p.pending {
 			if w.class != nil && w.class.firstUsable() == nil && len(w.class.partitions) > 0 {
 				s := &w.class.partitions[0]
@@ -102,9 +102,9 @@ func (ps *pass) unplaced() []unplacedJob {
 	return out
 }
 
-// hasUnplaceableClass reports whether there are classes that only other nodes could hold.
-func (p *Planner) hasUnplaceableClass() bool {
-	for _, c := range p.classes {
+// hasUnplaceable reports whether there are classes that only other nodes could hold.
+func (cs *classSet) hasUnplaceable() bool {
+	for _, c := range cs.byKey {
 		if c.firstUsable() == nil {
 			return true
 		}

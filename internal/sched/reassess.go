@@ -59,8 +59,8 @@ func (d dueHeap) sink(i int) {
 }
 
 // watchClass records when a class that was just assessed must be assessed again.
-func (p *Planner) watchClass(c *classInfo) {
-	w := &p.watch
+func (cs *classSet) watchClass(c *classInfo) {
+	w := &cs.watch
 	spare := int32(-1)
 	for i := range c.partitions {
 		s := &c.partitions[i]
@@ -70,7 +70,7 @@ func (p *Planner) watchClass(c *classInfo) {
 		if !s.isCountable() {
 			addToSet(&w.other, c)
 		} else if s.reason == nil {
-			if _, n := p.nodes.KindsCouldHold(s.Set, &s.req); spare < 0 || n < spare {
+			if _, n := cs.nodes.KindsCouldHold(s.Set, &s.req); spare < 0 || n < spare {
 				spare = n
 			}
 		}
@@ -89,11 +89,11 @@ func addToSet(set *map[*classInfo]bool, c *classInfo) {
 }
 
 // unwatchClass removes a class whose last job left.
-func (p *Planner) unwatchClass(c *classInfo) {
+func (cs *classSet) unwatchClass(c *classInfo) {
 	c.due = 0
-	delete(p.watch.unfit, c)
-	delete(p.watch.other, c)
-	if w := &p.watch; len(w.due) > 64 && len(w.due) > 2*len(p.classes) {
+	delete(cs.watch.unfit, c)
+	delete(cs.watch.other, c)
+	if w := &cs.watch; len(w.due) > 64 && len(w.due) > 2*len(cs.byKey) {
 		kept := w.due[:0]
 		for _, d := range w.due {
 			if d.downs == d.class.due {
@@ -119,10 +119,10 @@ func (w *classWatch) noteUpDown(up bool) {
 
 // reassess assesses classes again after nodes changed, and enqueues or dequeues the jobs of those whose result changed.
 func (p *Planner) reassess(how cluster.NodeChange) {
-	w := &p.watch
+	w := &p.classes.watch
 	again := map[*classInfo]bool{}
 	if how == cluster.HardwareOrNew {
-		for _, c := range p.classes {
+		for _, c := range p.classes.byKey {
 			again[c], c.due = true, 0
 		}
 		w.due, w.unfit, w.other = w.due[:0], nil, nil
@@ -148,13 +148,13 @@ func (p *Planner) reassess(how cluster.NodeChange) {
 		c.moved = false
 		for i := range c.partitions {
 			s := &c.partitions[i]
-			why := p.assessAgain(s, how)
+			why := p.classes.assessAgain(s, how)
 			if s.moved = false; why == s.reason {
 				continue
 			}
 			s.moved = (s.reason == nil) != (why == nil)
 			c.moved = c.moved || s.moved
-			p.classReasonsStale = p.classReasonsStale || s.reason != nil || why != nil
+			p.classes.reasonsStale = p.classes.reasonsStale || s.reason != nil || why != nil
 			if s.reason = why; s.moved {
 				s.refusal = refusal{}
 				for w := range s.options {
@@ -163,7 +163,7 @@ func (p *Planner) reassess(how cluster.NodeChange) {
 			}
 		}
 		delete(w.unfit, c)
-		p.watchClass(c)
+		p.classes.watchClass(c)
 		any = any || c.moved
 	}
 	if !any {
@@ -189,16 +189,16 @@ func (p *Planner) reassess(how cluster.NodeChange) {
 }
 
 // assessAgain is assess for a class of which only nodes changed.
-func (p *Planner) assessAgain(s *partitionClass, how cluster.NodeChange) *Reason {
+func (cs *classSet) assessAgain(s *partitionClass, how cluster.NodeChange) *Reason {
 	if s.isCountable() {
-		switch could, _ := p.nodes.KindsCouldHold(s.Set, &s.req); {
+		switch could, _ := cs.nodes.KindsCouldHold(s.Set, &s.req); {
 		case could && s.reason == nil:
 			return nil
 		case !could && s.reason != nil && how == cluster.UpOrDown: // for the same reason, whatever it is
 			return s.reason
 		}
 	}
-	return p.assess(s)
+	return cs.assess(s)
 }
 
 // isCountable reports whether the number of nodes of each kind decides whether the class could run.

@@ -28,9 +28,9 @@ func TestWatchedClasses(t *testing.T) {
 		}
 		p.Apply(c)
 		cold := l.planner()
-		for key, class := range p.classes {
+		for key, class := range p.classes.byKey {
 			for k := range class.partitions {
-				is, want := class.partitions[k].reason == nil, cold.classes[key].partitions[k].reason == nil
+				is, want := class.partitions[k].reason == nil, cold.classes.byKey[key].partitions[k].reason == nil
 				if is != want {
 					t.Fatalf("change %d: a class could start is %v, built cold %v: %+v", i, is, want, key)
 				}

@@ -9,8 +9,8 @@ import (
 // only, afterwards in one that is not. The moment follows from the job alone.
 
 // switchLimit returns how many leaf switches a job wants at most and until when it waits for that; 0: any number.
-func (p *Planner) switchLimit(j *core.Job) (switches int32, until core.Time) {
-	x, net := j.Spec.Extra, p.ledger.Net
+func (cs *classSet) switchLimit(j *core.Job) (switches int32, until core.Time) {
+	x, net := j.Spec.Extra, cs.nodes.Ledger.Net
 	if x == nil || x.Switches == "" || x.Het != nil || net == nil || net.Sizes != nil {
 		return 0, 0
 	}
@@ -18,7 +18,7 @@ func (p *Planner) switchLimit(j *core.Job) (switches int32, until core.Time) {
 	if err != nil {
 		return 0, 0
 	}
-	most := int64(p.cfg.MaxSwitchWait)
+	most := int64(cs.cfg.MaxSwitchWait)
 	if wait == grammar.Unlimited || wait > most {
 		wait = most
 	}
@@ -46,9 +46,9 @@ func (p *Planner) expireSwitchWaits(now core.Time, plan *Plan) {
 }
 
 // keyAt returns the class of a job at a time.
-func (p *Planner) keyAt(j *core.Job, now core.Time, r *classRules) classKey {
-	k := p.keyOf(j.Spec, r)
-	if n, until := p.switchLimit(j); n > 0 && now < until {
+func (cs *classSet) keyAt(j *core.Job, now core.Time, r *classRules) classKey {
+	k := cs.keyOf(j.Spec, r)
+	if n, until := cs.switchLimit(j); n > 0 && now < until {
 		k.switchLimit = n
 	}
 	return k

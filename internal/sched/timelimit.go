@@ -56,7 +56,7 @@ func (ps *pass) shorterEnds(end, least core.Time) []core.Time {
 			add(ps.p.reserved.List[i].Start)
 		}
 	}
-	for _, r := range ps.p.advances {
+	for _, r := range ps.p.advance.List {
 		for _, w := range r.Windows {
 			add(w.Start)
 		}

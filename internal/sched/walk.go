@@ -31,8 +31,8 @@ func (w *queueWalk) head() *queueEntry {
 	return &w.heads[0].head
 }
 
-// next moves the walk past its first job and past the jobs behind it that are known not to start. These are not compared
-// with the jobs of other queues.
+// next moves the walk past its first job and past the jobs behind it that are known not to start. These are not
+// compared with the jobs of other queues.
 func (w *queueWalk) next() {
 	if w.byClass {
 		w.nextByClass()
@@ -69,7 +69,7 @@ func (w *queueWalk) handleBlocked(e *queueEntry) {
 			w.ps.reserve(e.class, e.job)
 		}
 		w.headLacksOther = w.ps.waitsForOther(e)
-		if len(w.ps.p.advances) > 0 {
+		if len(w.ps.p.advance.List) > 0 {
 			w.ps.explainAdvance(e.class, e.job)
 		}
 	case w.reservationsLeft > 0:
