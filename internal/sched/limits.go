@@ -37,7 +37,9 @@ func (p *Planner) setPolicy(pol *Policy) {
 	}
 	p.limits = nil
 	if pol.Rules.Any() {
-		p.limits = &limitState{rules: pol.Rules, shares: pol.Shares, tally: policy.NewTally(pol.Rules), partitions: p.classes.partitions}
+		p.limits = &limitState{
+			rules: pol.Rules, shares: pol.Shares, tally: policy.NewTally(pol.Rules), partitions: p.classes.partitions,
+		}
 		for _, m := range p.meters {
 			p.limits.tally.SetMeter(m)
 		}
