@@ -70,7 +70,11 @@ func (s *suite) hostile(ctx context.Context) error {
 	})
 	for _, kind := range slices.Sorted(maps.Keys(f.stats)) {
 		st := f.stats[kind]
-		value := fmt.Sprintf("%d sent, %d served, %d without an answer, %d errors", st.Sent, st.Served, st.Broken, st.Errors)
+		sent := fmt.Sprintf("%d sent", st.Sent)
+		if kind == flood.Submissions { // refusals are slowed down, and connections are limited: it gets no further
+			sent = fmt.Sprintf("%d of %d sent in %.0f s", st.Sent, floodJobs, f.lasted.Seconds())
+		}
+		value := fmt.Sprintf("%s, %d served, %d without an answer, %d errors", sent, st.Served, st.Broken, st.Errors)
 		if kind == flood.Streams {
 			value += fmt.Sprintf(", %d open", st.Open)
 		}
@@ -151,7 +155,11 @@ type flooded struct {
 	sbatch, ran []time.Duration
 	alone       []time.Duration // of the same program without a server
 	stats       map[string]flood.Stats
+	lasted      time.Duration // of the flood
 }
+
+// floodJobs is how many submissions the attacker has to make.
+const floodJobs = 100_000
 
 // underFlood times the victim's sbatch while the attacker's clients flood and `yes` runs in 50 of its jobs.
 func (cl *cluster) underFlood(ctx context.Context, attacker, victim person, kinds []string) (f flooded, err error) {
@@ -167,13 +175,14 @@ func (cl *cluster) underFlood(ctx context.Context, attacker, victim person, kind
 	}
 	attack, err := flood.Start(cage, flood.Order{
 		Socket: cl.socket(), Program: filepath.Join(cl.dir, "flood"),
-		Jobs: 100_000, Streams: 1000, Kinds: kinds,
+		Jobs: floodJobs, Streams: 1000, Kinds: kinds,
 		Own: func(cmd *exec.Cmd) { attacker.own(cmd) },
 	})
 	if err != nil {
 		return f, err
 	}
 	defer attack.Kill()
+	began := time.Now()
 	for range 10 { // in turns, so that both have the same flood
 		times, err := cl.sbatchAs(ctx, victim, 100)
 		if err != nil {
@@ -196,6 +205,7 @@ func (cl *cluster) underFlood(ctx context.Context, attacker, victim person, kind
 		}
 		f.ran = append(f.ran, time.Since(began))
 	}
+	f.lasted = time.Since(began)
 	if f.stats, err = attack.End(); err != nil {
 		return f, err
 	}
