@@ -20,6 +20,8 @@ type Fleet struct {
 	Next      int32       `json:"next,omitempty"` // number of the next host: none is used twice
 	Keys      []FleetKey  `json:"keys,omitempty"`
 	Leaving   bool        `json:"leaving,omitempty"` // it goes with the last of its hosts
+	// Spec is what a client of dstack sent for it, as JSON, without keys and variables; empty: it was made by others.
+	Spec string `json:"spec,omitempty"`
 }
 
 // Where the nodes of a fleet are, as seen from each other.

@@ -5,6 +5,9 @@ import (
 	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/identity"
+	"bireme.dev/bireme/internal/server/api/nodes"
+	"bireme.dev/bireme/internal/server/dstackapi/absent"
+	"bireme.dev/bireme/internal/server/dstackapi/fleets"
 	"bireme.dev/bireme/internal/server/dstackapi/front"
 	"bireme.dev/bireme/internal/server/dstackapi/people"
 	"bireme.dev/bireme/internal/server/dstackapi/repos"
@@ -17,6 +20,7 @@ import (
 type Deps struct {
 	Base    *call.Base
 	Tokens  *identity.Tokens
+	Fleets  *nodes.Fleets
 	Vault   *vault.Vault
 	Uploads *uploads.Store
 	// SSH is the listener that leads into jobs, for clients that reach the API by a host name; without a port there is
@@ -30,6 +34,8 @@ func Routes(d Deps) []call.Route {
 	rows := serverRows()
 	rows = append(rows, people.New(d.Base, d.Tokens, d.Vault).Rows()...)
 	rows = append(rows, secrets.New(d.Base, d.Vault).Rows()...)
+	rows = append(rows, fleets.New(d.Base, d.Fleets).Rows()...)
+	rows = append(rows, absent.Rows()...)
 	rows = append(rows, repos.New(d.Base, d.Vault, d.Uploads).Rows()...)
 	list := make([]call.Route, 0, len(rows))
 	for _, row := range rows {

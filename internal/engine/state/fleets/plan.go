@@ -51,6 +51,9 @@ func (r *Registry) Plan(wanted *core.Fleet, by core.UserName, now core.Time,
 	if known && old.Env.Sealed != next.Env.Sealed {
 		plan.Changed = append(plan.Changed, "env: "+cmp.Or(strings.Join(next.Env.Names, ", "), "none"))
 	}
+	if known && next.Spec != "" && old.Spec != next.Spec {
+		plan.Changed = append(plan.Changed, "configuration")
+	}
 	if known && len(plan.Added)+len(plan.Removed)+len(plan.Changed) == 0 {
 		plan.Action = "none"
 	}

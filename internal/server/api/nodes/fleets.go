@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/identity"
 	"bireme.dev/bireme/internal/server/api/selection"
+	"bireme.dev/bireme/internal/server/api/view"
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/fleet"
 )
@@ -137,15 +139,22 @@ func (a *Fleets) Put(_ http.ResponseWriter, r *http.Request, who *call.Caller) (
 	if err := call.Decode(r, &in); err != nil {
 		return nil, err
 	}
+	return a.Apply(r.Context(), who, r.PathValue("name"), &in, "")
+}
+
+// Apply makes a fleet as its user wants it. spec is what a client of dstack sent for it, without keys.
+func (a *Fleets) Apply(ctx context.Context, who *call.Caller, name string, in *client.FleetSpec, spec string) (
+	*core.FleetPlan, error,
+) {
 	if !who.Admin { // before keys are looked at
 		return nil, core.Errorf(core.Denied, "only an administrator may change fleets").Because("access_denied")
 	}
-	f, err := a.fleetOf(r.PathValue("name"), &in)
+	f, err := a.fleetOf(name, in)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := engine.Do(r.Context(), a.Engine,
-		&state.PutFleet{By: who.Identity, Fleet: f, Force: in.Force, Dry: in.DryRun})
+	f.Spec = spec
+	plan, err := engine.Do(ctx, a.Engine, &state.PutFleet{By: who.Identity, Fleet: f, Force: in.Force, Dry: in.DryRun})
 	if err == nil && !in.DryRun {
 		a.Fleets.Retry(f.Name) // whoever applies a fleet again has mended something
 	}
@@ -314,4 +323,58 @@ func busyBlocks(n *client.Node) int32 {
 		}
 	}
 	return min(busy, n.Blocks)
+}
+
+// InstanceView shows nodes as instances of fleets, to one viewer.
+type InstanceView struct {
+	a *Fleets
+	v *nodeView
+}
+
+// Instances makes the view of one viewer.
+func (a *Fleets) Instances(v *view.Viewer) *InstanceView {
+	return &InstanceView{a, a.Nodes.nodeView(v)}
+}
+
+// Fleet is a fleet with its instances.
+func (i *InstanceView) Fleet(f *core.Fleet) client.Fleet { return i.a.showFleet(i.v, f) }
+
+// Node is a node that belongs to no fleet.
+func (i *InstanceView) Node(n *core.Node) client.FleetInstance {
+	shown := i.v.show(n)
+	x := client.FleetInstance{
+		Node: n.Name, Host: cmp.Or(n.Host.Hostname, string(n.Name)), Blocks: max(1, n.Blocks), Note: n.Reason,
+		State: shown.State, Hardware: n.Hardware, AllocCPUs: shown.AllocCPUs, Version: n.Host.Version,
+	}
+	if n.Blocks > 0 {
+		x.Busy = busyBlocks(&shown)
+	}
+	status, unreachable := i.v.stateOf(n, shown.AllocCPUs).Dstack()
+	if x.Status = status; unreachable {
+		x.Status = "unreachable"
+	}
+	return x
+}
+
+// OfPartition lists the nodes of a partition that belong to no fleet and run jobs.
+func (i *InstanceView) OfPartition(name core.PartitionName) (list []*core.Node) {
+	at := slices.IndexFunc(i.v.parts, func(p partView) bool { return p.name == name })
+	if at < 0 || !i.v.who.SeesNodes() {
+		return nil
+	}
+	part := &i.v.parts[at]
+	for n := range i.v.snap.Nodes() {
+		if (part.all || part.has[n.Name]) && n.Fleet == "" && !n.LoginOnly() {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// Env opens the variables of a fleet's agents.
+func (a *Fleets) Env(f *core.Fleet) ([]string, error) {
+	if f.Env.Sealed == "" {
+		return nil, nil
+	}
+	return fleet.OpenEnv(a.Authority, f)
 }

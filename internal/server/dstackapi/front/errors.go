@@ -1,11 +1,13 @@
 package front
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/dstack/config"
 	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/server/api/call"
 )
@@ -43,6 +45,24 @@ func Errorf(format string, args ...any) error { return core.Errorf(core.Invalid,
 // ErrInvalid is the answer to a body with faults.
 func ErrInvalid(faults wire.Invalid) error {
 	return &core.Error{Code: core.Invalid, Reason: reasonRejected, Message: faults.Error(), Err: faults}
+}
+
+// ErrConfig is the answer to a configuration that is not what it should be. loc leads to it from "body". An error that
+// is not one of the configuration's is passed on.
+func ErrConfig(err error, loc ...any) error {
+	var faults config.Faults
+	if !errors.As(err, &faults) {
+		return err
+	}
+	var list wire.Invalid
+	for _, d := range faults.Details(loc...) {
+		in, err := json.Marshal(d.Input)
+		if err != nil {
+			in = []byte("null")
+		}
+		list = append(list, wire.Detail{Type: d.Type, Loc: d.Loc, Msg: d.Msg, Input: in, Ctx: d.Ctx})
+	}
+	return ErrInvalid(list)
 }
 
 // detail is the body of every error.
