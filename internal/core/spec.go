@@ -179,6 +179,7 @@ type Extra struct {
 	Container *Container   `json:"container,omitempty"`
 	Kept      *KeptOptions `json:"options,omitempty"`
 	Rules     *RunRules    `json:"run_rules,omitempty"` // how a YAML run lives; nil: as any job
+	Repo      string       `json:"repo,omitempty"`      // id of the repository that a YAML run clones; empty: none
 }
 
 // HetRef ties the components of a heterogeneous job together: each is a job of its own, and all start at once or none.

@@ -126,7 +126,7 @@ func (s *server) tell(t wire.Type, header any) { _ = s.conn.Send(t, header, nil)
 func (s *server) first(r wire.Run, script, parcel, env []byte, files []*os.File) {
 	if r.Terminal {
 		s.mu.Lock()
-		s.vars = append([]byte{}, env...)
+		s.vars = withoutAccess(env)
 		s.mu.Unlock()
 	}
 	if err := s.unpack(r, parcel, env); err != nil {

@@ -163,6 +163,17 @@ func interactive(script []byte, args []string) []string {
 	return argv
 }
 
+// withoutAccess is an environment without what opens the job's repository: only its first lines need that.
+func withoutAccess(env []byte) []byte {
+	out := []byte{}
+	for e := range bytes.SplitSeq(env, []byte{0}) {
+		if len(e) > 0 && !bytes.HasPrefix(e, []byte("BIREME_REPO_")) {
+			out = append(append(out, e...), 0)
+		}
+	}
+	return out
+}
+
 // stops reports whether a signal asks programs to end.
 func stops(n unix.Signal) bool {
 	return n == unix.SIGTERM || n == unix.SIGINT || n == unix.SIGHUP || n == unix.SIGQUIT

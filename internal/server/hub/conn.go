@@ -395,6 +395,13 @@ func (k *conn) append(b []byte, o *order) ([]byte, error) {
 	switch {
 	case err == nil:
 		return wire.AppendFrame(b, wire.TypeLaunch, l, l.Payload()...)
+	case errors.As(err, new(*envError)):
+		j := o.launch
+		k.report(&state.Exited{
+			Node: k.who.Name, Job: j.ID, Attempt: j.Attempt, Step: holder(j, k.who.Name), Cause: state.CauseLaunch,
+			Message: err.Error(), JobDone: true,
+		}, nil)
+		return b, nil
 	case errors.Is(err, store.ErrNotFound):
 		j := o.launch
 		k.h.log.Error("launch without its blob", "job", j.ID, "err", err)

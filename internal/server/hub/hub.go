@@ -40,6 +40,9 @@ type Config struct {
 	Stream func(job core.JobID, step string) string
 	Certs  func() wire.CertRules    // what nodes' certificates are to be like
 	Secret func(name string) []byte // 32 bytes that only this cluster's servers can make, the same for the same name
+	// OpenEnv completes the environment of a launch by what is not stored in the clear; nil: nothing is. It does not
+	// change what it is given.
+	OpenEnv func(j *core.Job, env []byte) ([]byte, error)
 }
 
 // EndedFunc finds a job that has ended; nil for one nobody knows.

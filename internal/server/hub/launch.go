@@ -23,6 +23,11 @@ type Env struct {
 	Task  func(all []slurm.StepPart, at, node, local int) []string // for one of them
 }
 
+// envError is why the environment of a job cannot be completed: the job fails with it.
+type envError struct{ error }
+
+func (e *envError) Unwrap() error { return e.error }
+
 // batchLaunch makes the launch of a job's script on its rank-th node, which is the first unless it has containers.
 func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Launch, error) {
 	spec, x, na := j.Spec, j.Spec.More(), &j.Alloc.Nodes[rank]
@@ -36,6 +41,11 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Lau
 	env, err := h.blobs.get(ctx, spec.Env)
 	if err != nil {
 		return nil, fmt.Errorf("environment of job %d: %w", j.ID, err)
+	}
+	if h.cfg.OpenEnv != nil {
+		if env, err = h.cfg.OpenEnv(j, env); err != nil {
+			return nil, &envError{err}
+		}
 	}
 	files, err := h.blobs.get(ctx, x.Files)
 	if err != nil {

@@ -109,6 +109,7 @@ var extraTable = fieldTable[core.Extra]{
 		{"extra.switches", maxWord, func(x *core.Extra) string { return x.Switches }},
 		{"extra.export", MaxLine, func(x *core.Extra) string { return x.Export }},
 		{"extra.umask", maxWord, func(x *core.Extra) string { return x.Umask }},
+		{"extra.repo", maxName, func(x *core.Extra) string { return x.Repo }},
 	},
 	numbers: []numberField[core.Extra]{
 		{"extra.deadline", 0, MaxMoment, 0, func(x *core.Extra) int64 { return int64(x.Deadline) }},
