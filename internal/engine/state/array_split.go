@@ -28,10 +28,10 @@ func (s *State) splitForUpdate(in *UpdateJob, j *core.Job) (next *core.Job, task
 		return nil, tasks, core.Errorf(core.Invalid,
 			"%d tasks of array %d are too many to change separately: change at most %d, or the whole array", tasks.Len(), j.ID,
 			maxSplitTasks).Because("array_task")
-	case s.cfg.JobsPerUser > 0 && !in.By.Admin && s.userCounts[j.Spec.User].jobs+tasks.Len() > s.cfg.JobsPerUser:
+	case s.cfg.JobsPerUser > 0 && !in.By.Admin && s.counts.JobsOf(j.Spec.User)+tasks.Len() > s.cfg.JobsPerUser:
 		return nil, tasks, core.Errorf(core.Exhausted,
 			"%s has %d running or pending jobs and would have %d more; the limit is %d (limits.jobs_per_user)",
-			j.Spec.User, s.userCounts[j.Spec.User].jobs, tasks.Len(), s.cfg.JobsPerUser).Because("jobs_per_user")
+			j.Spec.User, s.counts.JobsOf(j.Spec.User), tasks.Len(), s.cfg.JobsPerUser).Because("jobs_per_user")
 	case in.Dependency != nil || j.Needs != nil && len(j.Needs.Left) > 0:
 		return nil, tasks, core.Errorf(core.Conflict,
 			"tasks of array %d wait for other jobs together; change the whole array", j.ID).Because("array_task")

@@ -3,6 +3,7 @@ package state
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/jobs"
+	"bireme.dev/bireme/internal/engine/state/limits"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
@@ -38,10 +39,10 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 			return nil, err
 		}
 		jobs[i] = j
-		if l := s.currentLimits(); l.tally != nil { // the next one counts this one too
-			g := s.gate(l.tally, j)
-			l.tally.Submit(g, 1)
-			defer l.tally.Submit(g, -1) // filing it counts it for good
+		if l := s.limits.Current(); l.Tally != nil { // the next one counts this one too
+			g := l.Gate(l.Tally, j)
+			l.Tally.Submit(g, 1)
+			defer l.Tally.Submit(g, -1) // filing it counts it for good
 		}
 	}
 	first := *in
@@ -65,7 +66,7 @@ func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 			undo[i]()
 		}
 	}()
-	limits := s.currentLimits()
+	lim := s.limits.Current()
 	for k := range int(ref.Count) {
 		part := in
 		if k > 0 {
@@ -75,7 +76,7 @@ func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 		if !ok || part.Job != j.ID || j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.rec.Now() {
 			return core.Errorf(core.Conflict, "component %d of job %d does not wait to start", k, ref.Lead)
 		}
-		if err := s.checkStartLimits(j, part.Alloc); err != nil {
+		if err := s.limits.CheckStart(j, part.Alloc); err != nil {
 			return err
 		}
 		if err := s.recheckStart(j, part); err != nil {
@@ -89,9 +90,9 @@ func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 		s.cluster.Allocate(&trial)
 		s.cluster.CountLicenses(trial.Alloc, 1)
 		undo = append(undo, func() { s.cluster.CountLicenses(trial.Alloc, -1); s.cluster.Release(&trial) })
-		if t := limits.tally; t != nil {
-			if g := s.gateIn(t, j.Spec, part.Alloc.Partition); g != nil {
-				undo = append(undo, releaseStake(t, t.Start(g, requestOf(limits.rules, part.Alloc), latestEnd(&trial))))
+		if t := lim.Tally; t != nil {
+			if g := lim.GateIn(t, j.Spec, part.Alloc.Partition); g != nil {
+				undo = append(undo, releaseStake(t, t.Start(g, limits.RequestOf(lim.Rules, part.Alloc), limits.LatestEnd(&trial))))
 			}
 		}
 	}
@@ -99,15 +100,6 @@ func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 }
 
 func releaseStake(t *policy.Tally, st *policy.Stake) func() { return func() { t.End(st) } }
-
-// scriptlessDeadline is when time ends a component that has no script, whose keeper would watch it; 0: never.
-func (s *State) scriptlessDeadline(j *core.Job) core.Time {
-	if j.State != core.Running || jobs.IsOver(j) || j.Spec.Batches() || j.Spec.TimeLimit <= 0 ||
-		j.Spec.TimeLimit == core.Forever {
-		return 0
-	}
-	return j.Start.Add(j.Spec.TimeLimit.Duration() + j.PausedFor)
-}
 
 // changesAllComponents tells whether an update changes what all components have in common.
 func changesAllComponents(in *UpdateJob) bool {

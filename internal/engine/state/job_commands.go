@@ -277,8 +277,8 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 	}
 	if reranks := in.Nice != nil || in.QOS != nil || in.Site != nil || in.Run != nil || in.Spec.AskChange.Any(); reranks &&
 		next.Priority != 0 && in.Priority == nil &&
-		(s.priorities == nil || !next.Flags.Has(core.FixedPriority)) {
-		next.Priority = s.priorityOf(next, &spec)
+		(s.cfg.Priority == nil || !next.Flags.Has(core.FixedPriority)) {
+		next.Priority = s.ranking.PriorityOf(next, &spec)
 	}
 	next.Spec = &spec
 	next.SpecID = jobs.NextSpecID(next)
@@ -345,7 +345,7 @@ func (s *State) updateHold(in *UpdateJob, next *core.Job) error {
 	if next.Priority == 0 {
 		next.Released = s.rec.Now()
 		next.Flags &^= core.FixedPriority
-		next.Priority = s.priorityOf(next, next.Spec)
+		next.Priority = s.ranking.PriorityOf(next, next.Spec)
 	}
 	return nil
 }

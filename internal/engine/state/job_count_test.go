@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/engine/state/admit"
 )
 
 // Without a limit on array tasks a user still gets no more than a share of all jobs, and nobody has a crontab without
@@ -63,8 +64,8 @@ func TestNobodyFillsMaxJobs(t *testing.T) {
 			}
 		}
 	}
-	if w.st.liveCount >= 100_000 {
-		t.Fatalf("%d jobs: it is full", w.st.liveCount)
+	if w.st.counts.Live() >= 100_000 {
+		t.Fatalf("%d jobs: it is full", w.st.counts.Live())
 	}
 	w.must(&EnsureUser{UID: 2000, UnixName: "victim"})
 	spec := coretest.Job().User("victim").Set(func(s *core.Spec) { s.UID = 2000 }).Spec()
@@ -83,24 +84,24 @@ func (in *Submit) as(by core.Identity) *Submit { in.By = by; return in }
 // checkPerUser compares what is counted with what there is.
 func (w *world) checkPerUser() {
 	w.t.Helper()
-	want := map[core.UserName]userCount{}
+	want := map[core.UserName]admit.UserCount{}
 	for j := range w.st.rec.Jobs() {
 		c := want[j.Spec.User]
-		c.jobs++
+		c.Jobs++
 		if j.Spec.Recurs() {
-			c.cron++
+			c.Cron++
 		}
 		if j.IsArray() {
-			c.tasks += j.Array.Tasks.Len()
+			c.Tasks += j.Array.Tasks.Len()
 		}
 		want[j.Spec.User] = c
 	}
-	if len(want) != len(w.st.userCounts) {
-		w.t.Fatalf("%d users are counted, %d have jobs", len(w.st.userCounts), len(want))
+	if len(want) != len(w.st.counts.Users()) {
+		w.t.Fatalf("%d users are counted, %d have jobs", len(w.st.counts.Users()), len(want))
 	}
 	for u, c := range want {
-		if w.st.userCounts[u] != c {
-			w.t.Fatalf("%s has %+v, counted %+v", u, c, w.st.userCounts[u])
+		if w.st.counts.Users()[u] != c {
+			w.t.Fatalf("%s has %+v, counted %+v", u, c, w.st.counts.Users()[u])
 		}
 	}
 }

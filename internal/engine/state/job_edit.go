@@ -7,8 +7,8 @@ import (
 // jobChanged stores a job's record and brings all that depends on it up to date, in the order written here; old is nil
 // for a new job. A job that is no longer live leaves memory. The last three may change other jobs.
 func (s *State) jobChanged(old, j *core.Job) {
-	s.indexJob(old, j)        // dependencies, limits, reservations, lenders, counts, the ledger, deadlines
-	s.usageJobChanged(old, j) // what its project pays
+	s.indexJob(old, j)           // dependencies, limits, reservations, lenders, counts, the ledger, deadlines
+	s.charges.JobChanged(old, j) // what its project pays
 	if s.rec.StoreJob(j); !j.Live() {
 		delete(s.unusable, j.ID)
 		s.endRunOf(j)
@@ -24,7 +24,5 @@ func (s *State) jobChanged(old, j *core.Job) {
 	if ref := j.Spec.More().Het; ref != nil {
 		s.jobs.HetJobChanged(old, j, ref)
 	}
-	if len(s.preemption.lenders[j.ID]) > 0 {
-		s.returnLentCPUs(j)
-	}
+	s.preemption.ReturnLent(j)
 }

@@ -48,7 +48,7 @@ func (s *State) startJob(in *Start) (*Started, error) {
 	if j.Array != nil && j.Spec.Throttle > 0 && s.cluster.RunningTasks(j.Array.Base) >= int(j.Spec.Throttle) {
 		return nil, core.Errorf(core.Conflict, "as many tasks of array %d run as its limit allows", j.Array.Base)
 	}
-	if err := s.checkStartLimits(j, in.Alloc); err != nil {
+	if err := s.limits.CheckStart(j, in.Alloc); err != nil {
 		return nil, err
 	}
 	if err := s.recheckStart(j, in); err != nil {
@@ -58,11 +58,11 @@ func (s *State) startJob(in *Start) (*Started, error) {
 	if j.IsArray() && j.Array.Tasks.Len() > 1 { // the last task takes the array's own id
 		run.ID = s.rec.NextJob()
 	}
-	lenders, err := s.lendersFor(j, in, run.ID)
+	lenders, err := s.preemption.LendersFor(j, in.Alloc.Partition, in.Aside, run.ID)
 	if err != nil {
 		return nil, err
 	}
-	if !s.placementFreeWith(j, in.Alloc, lenders) {
+	if !s.preemption.FreeWith(j, in.Alloc, lenders) {
 		return nil, core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
 	}
 	if j.IsArray() {
@@ -92,7 +92,7 @@ func (s *State) startJob(in *Start) (*Started, error) {
 		edit.ShortenTimeLimit(in.Limit)
 	}
 	run.Room, run.Checkpoint = nil, 0
-	s.suspendLenders(lenders)
+	s.preemption.SuspendLenders(lenders)
 	run.State, run.Start, run.Alloc, run.Reason, run.Message = core.Running, s.rec.Now(), in.Alloc, "", ""
 	run.Attempt++
 	runlife.Started(&run)
@@ -213,16 +213,9 @@ func (in *AllocDone) apply(s *State) (None, error) {
 // apply ends interactive jobs whose time is up or that nobody ever used, and jobs that miss their deadline or whose
 // minutes have run out, and works priorities out anew when they are due.
 func (*Tick) apply(s *State) (None, error) {
-	var due []core.JobID
-	for id, at := range s.jobDeadlines {
-		if at <= s.rec.Now() {
-			due = append(due, id)
-		}
-	}
-	slices.Sort(due)
-	for _, id := range due {
+	for _, id := range s.deadlines.Due() {
 		j, ok := s.rec.Job(id)
-		if !ok || s.jobDeadlines[id] == 0 { // another component of its job has taken it along
+		if !ok || !s.deadlines.Has(id) { // another component of its job has taken it along
 			continue
 		}
 		edit := s.jobs.Edit(j)
@@ -236,19 +229,19 @@ func (*Tick) apply(s *State) (None, error) {
 			continue
 		}
 		why, message := core.ReasonTimeLimit, ""
-		if at := s.idleAllocationEnd(j); at != 0 && at <= s.rec.Now() {
+		if at := s.deadlines.IdleEnd(j); at != 0 && at <= s.rec.Now() {
 			why, message = core.ReasonInactive,
 				fmt.Sprintf("no step was started in it within %v; whoever asked for it is gone", s.cfg.InteractiveIdle.Duration())
 		}
-		if at := s.ownMinutesEnd(j); at != 0 && at <= s.rec.Now() {
-			_, message = s.limits.tally.Lasts(s.limits.stakes[id])
+		if at := s.limits.OwnMinutesEnd(j); at != 0 && at <= s.rec.Now() {
+			message = s.limits.OwnMinutesText(id)
 		}
 		edit.End(core.Timeout, why, message)
 		edit.Commit()
 	}
-	s.endJobsOutOfMinutes()
+	s.limits.EndJobsOutOfMinutes(s.jobs)
 	s.runReservationTimers()
 	s.runNodeTimers()
-	s.recalcPriorities()
+	s.ranking.Run()
 	return none, nil
 }

@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/engine/state/jobs"
+	"bireme.dev/bireme/internal/engine/state/limits"
 	"bireme.dev/bireme/internal/engine/state/usage"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
@@ -148,7 +149,7 @@ func (w *limitChaos) conserved() {
 func (w *limitChaos) allowed(id core.JobID) {
 	w.t.Helper()
 	j, _ := w.st.rec.Job(id)
-	rules := w.st.buildRules(w.st.rec.QOSByName())
+	rules := w.st.limits.BuildRules(w.st.rec.QOSByName())
 	if !rules.Any() {
 		return
 	}
@@ -158,14 +159,14 @@ func (w *limitChaos) allowed(id core.JobID) {
 	}
 	for o := range w.st.Snapshot().Jobs() {
 		if o.ID != id {
-			w.st.countJob(tally, rules, stakes, nil, o)
+			w.st.limits.CountJob(tally, rules, stakes, nil, o)
 		}
 	}
-	g := w.st.gateIn(tally, j.Spec, j.Alloc.Partition)
+	g := w.st.limits.GateIn(tally, j.Spec, j.Alloc.Partition)
 	if g == nil {
 		return
 	}
-	if reason, text := tally.Why(g, requestOf(rules, j.Alloc), jobs.TimeLimitOf(j.Spec), w.now, nil); reason != "" {
+	if reason, text := tally.Why(g, limits.RequestOf(rules, j.Alloc), jobs.TimeLimitOf(j.Spec), w.now, nil); reason != "" {
 		w.t.Fatalf("job %d started against %s: %s", id, reason, text)
 	}
 }
@@ -173,29 +174,29 @@ func (w *limitChaos) allowed(id core.JobID) {
 // counted holds what the state counted against a count from the records.
 func (w *limitChaos) counted() {
 	w.t.Helper()
-	l := w.st.currentLimits()
-	if l.tally == nil {
+	l := w.st.limits.Current()
+	if l.Tally == nil {
 		return
 	}
 	stakes := map[core.JobID]*policy.Stake{}
-	fresh := w.st.countAllJobs(l.rules, stakes)
-	if len(stakes) != len(l.stakes) {
-		w.t.Fatalf("%d jobs run by the count, %d by the records", len(l.stakes), len(stakes))
+	fresh := w.st.limits.CountAllJobs(l.Rules, stakes)
+	if len(stakes) != len(l.Stakes) {
+		w.t.Fatalf("%d jobs run by the count, %d by the records", len(l.Stakes), len(stakes))
 	}
 	for j := range w.st.Snapshot().Jobs() {
-		g := w.st.gate(l.tally, j)
+		g := w.st.limits.Gate(l.Tally, j)
 		if g == nil {
 			continue
 		}
 		all, node := alloc.RequestedTRES(j.Spec)
-		ask := l.rules.Ask(all, node, "main")
-		a, at := l.tally.Why(g, ask, jobs.TimeLimitOf(j.Spec), w.now, w.st.fairShares())
-		b, bt := fresh.Why(w.st.gate(fresh, j), ask, jobs.TimeLimitOf(j.Spec), w.now, w.st.fairShares())
+		ask := l.Rules.Ask(all, node, "main")
+		a, at := l.Tally.Why(g, ask, jobs.TimeLimitOf(j.Spec), w.now, w.st.limits.FairShares())
+		b, bt := fresh.Why(w.st.limits.Gate(fresh, j), ask, jobs.TimeLimitOf(j.Spec), w.now, w.st.limits.FairShares())
 		if a != b || at != bt {
 			w.t.Fatalf("job %d: %s (%s), from the records %s (%s)", j.ID, a, at, b, bt)
 		}
-		a, at = l.tally.Admit(g, 1)
-		if b, bt = fresh.Admit(w.st.gate(fresh, j), 1); a != b || at != bt {
+		a, at = l.Tally.Admit(g, 1)
+		if b, bt = fresh.Admit(w.st.limits.Gate(fresh, j), 1); a != b || at != bt {
 			w.t.Fatalf("one more like job %d: %s (%s), from the records %s (%s)", j.ID, a, at, b, bt)
 		}
 	}

@@ -41,9 +41,7 @@ func (s *State) nodeChanged(old, n *core.Node) {
 	if s.cfg.Power.SuspendTime > 0 && n.Flags == 0 && (old == nil || old.Flags != 0) {
 		n.LastBusy = s.rec.Now() // it could not be used before
 	}
-	if s.limits.rules.Relative() {
-		s.nodeResourcesChanged(old, n)
-	}
+	s.limits.NodeChanged(old, n)
 	s.cluster.NodeChanged(n)
 	s.rec.PutNode(n)
 	s.trackIdleAction(n)

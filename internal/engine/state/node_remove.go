@@ -99,7 +99,7 @@ func (s *State) deleteNode(name core.NodeName, why string) {
 	delete(s.idleActions, name)
 	s.cluster.NodeDeleted(name)
 	s.reservations.wakeValid = false
-	s.limits.stale = true
+	s.limits.MarkStale()
 	s.rec.TellPlannerNodeGone(name)
 	data := []byte(`{"gone":true`)
 	if why != "" {

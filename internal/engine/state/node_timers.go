@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/live"
 )
 
 // Why a node is down that was waited for in vain. As Slurm 22.05 words the first two.
@@ -26,10 +27,10 @@ type nodeTimers struct {
 // setNodeTimer notes when time alone changes a node.
 func (s *State) setNodeTimer(n *core.Node) {
 	c := &s.nodeTimers
-	at := sooner(n.Due, n.ResumeAt)
+	at := live.Sooner(n.Due, n.ResumeAt)
 	if s.cfg.Power.SuspendTime > 0 {
 		if s.nodeIsIdle(n) && !s.isKeptAwake(n.Name) {
-			at = sooner(at, n.LastBusy.Add(s.cfg.Power.SuspendTime.Duration()))
+			at = live.Sooner(at, n.LastBusy.Add(s.cfg.Power.SuspendTime.Duration()))
 		}
 	}
 	if at == c.at[n.Name] {
@@ -105,7 +106,7 @@ func (s *State) nextNodeTimer() core.Time {
 	if c.stale {
 		c.stale, c.next = false, 0
 		for _, t := range c.at {
-			c.next = sooner(c.next, t)
+			c.next = live.Sooner(c.next, t)
 		}
 	}
 	return c.next

@@ -44,7 +44,9 @@ func (in *PutMember) apply(s *State) (None, error) {
 // putProjectRecord stores a project. Limits, priorities and the planner's reservations follow.
 func (s *State) putProjectRecord(p *core.Project) {
 	old := s.people.StoreProject(p)
-	s.projectChanged(old, p)
+	if s.limits.ProjectChanged(old, p) {
+		s.ranking.Soon()
+	}
 	if old == nil || old.Parent != p.Parent {
 		s.resendAllReservations()
 	}

@@ -141,8 +141,8 @@ func (s *State) findProjectReference(b *policyset.Set, name core.ProjectName) st
 
 func (s *State) deleteProject(name core.ProjectName) {
 	s.people.DeleteProject(name)
-	s.usage.DeleteProject(name)
+	s.charges.DeleteProject(name)
 	s.credentials.DeleteProject(name)
-	s.limits.stale = true
-	s.recalcPrioritiesSoon()
+	s.limits.MarkStale()
+	s.ranking.Soon()
 }

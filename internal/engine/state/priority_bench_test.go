@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/engine/state/ranking"
 	"bireme.dev/bireme/internal/policy"
 )
 
@@ -25,7 +26,7 @@ func BenchmarkRecalcSlice(b *testing.B) {
 	do(&EnsureUser{UID: 1000, UnixName: "alice"})
 	n := coretest.Node("n1").Build()
 	do(&Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
-	for range 50 * jobsPerSlice {
+	for range 50 * ranking.JobsPerSlice {
 		do(&Submit{By: core.Identity{User: "alice", UID: 1000}, Spec: coretest.Job().Tasks(1).CPUs(2).Time(time.Hour).Spec()})
 	}
 	endBatch(st)

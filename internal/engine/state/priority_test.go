@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/engine/state/ranking"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
 )
@@ -189,7 +190,7 @@ func TestRecalculationGoesInSlices(t *testing.T) {
 	t.Parallel()
 	w := rankWorld(t, Priority{Config: policy.Config{Weights: policy.Weights{Age: 1_000_000}}, Period: 60})
 	w.settle()
-	n := 2*jobsPerSlice + 10
+	n := 2*ranking.JobsPerSlice + 10
 	w.batching = true
 	for range n {
 		w.submitAs("alice", all(4))
@@ -211,7 +212,7 @@ func TestRecalculationGoesInSlices(t *testing.T) {
 		w.p.Apply(sched.Changes{Jobs: fresh.Jobs})
 		told = append(told, len(fresh.Jobs))
 	}
-	if !slices.Equal(told, []int{jobsPerSlice, jobsPerSlice, 10}) {
+	if !slices.Equal(told, []int{ranking.JobsPerSlice, ranking.JobsPerSlice, 10}) {
 		t.Errorf("slices of %v", told)
 	}
 	if at := w.st.NextWake(); at != w.now.Add(time.Minute) {

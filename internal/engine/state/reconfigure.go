@@ -6,11 +6,9 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/policyset"
-	"bireme.dev/bireme/internal/policy"
 )
 
 // apply makes another config the one that holds, as if the state had been built with it: nothing that was derived
@@ -29,8 +27,8 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 	if in.Dry {
 		return out, nil
 	}
-	s.currentLimits()
-	s.usage.ReadAll(s.rec.Now()) // what was used by now decayed as it did
+	s.limits.Current()
+	s.charges.ReadAll()
 	for _, n := range in.Nodes {
 		_, _ = (&PutNode{Node: n}).apply(s) // it refuses nothing
 	}
@@ -40,12 +38,12 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 	s.cfg = cfg
 	s.rec.ConfigChanged()
 	s.cluster.Reset()
-	s.rec.Usage().Decay = &policy.Setting{HalfLife: cfg.Charges.HalfLife, Reset: cfg.Charges.Reset}
+	s.charges.ConfigChanged()
 	s.rederive()
-	s.recomputeRates()
-	s.resetPriorities()
-	s.currentLimits()
-	s.refreshPreemption()
+	s.charges.Recompute()
+	s.ranking.Reset()
+	s.limits.Current()
+	s.preemption.Refresh()
 	s.resendAll()
 	s.rec.Event(core.ConfigChanged, core.Event{By: in.By.User})
 	return out, nil
@@ -55,39 +53,9 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 func (s *State) rederive() {
 	s.cluster.Refill()
 	s.resetNodeTimers()
-	clear(s.jobDeadlines)
-	s.jobDeadlinesStale, s.reservations.wakeValid = true, false
-	for j := range s.rec.Jobs() {
-		s.setJobDeadline(j)
-	}
-	s.preemption.table = nil
-}
-
-// resetPriorities recomputes priorities after a change of the config: at the next Tick by weights, at once without.
-func (s *State) resetPriorities() {
-	if s.cfg.Priority != nil {
-		s.priorities = newPriorityCalc(s.cfg.Priority, s)
-		return
-	}
-	if s.priorities == nil {
-		return
-	}
-	s.priorities = nil
-	s.rec.SetRanking(nil)
-	var changed []*core.Job
-	for j := range s.rec.Jobs() {
-		if j.State == core.Pending && j.Priority != 0 && !j.Flags.Has(core.FixedPriority) {
-			if p := s.priorityOf(j, j.Spec); p != j.Priority {
-				next := jobs.Clone(j)
-				next.Priority = p
-				changed = append(changed, next)
-			}
-		}
-	}
-	for _, j := range changed {
-		edit := s.jobs.EditRecord(j)
-		edit.CommitSilently() // the event of the settings tells
-	}
+	s.reservations.wakeValid = false
+	s.deadlines.Reset()
+	s.preemption.Rules = nil
 }
 
 // resendAll tells the planner to begin anew with all there is.

@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/jobs"
+	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/named"
 )
 
@@ -95,7 +96,7 @@ func (s *State) reservationDue(r *core.AdvanceReservation) core.Time {
 	if len(out) > 0 && len(in) > 0 {
 		return max(1, s.rec.Now())
 	}
-	return sooner(s.reservationEnd(r), purgeAt(r))
+	return live.Sooner(s.reservationEnd(r), purgeAt(r))
 }
 
 // reservationEnd is when a reservation goes, or goes on to its next time: at its end, or when those that run in it may

@@ -1,21 +1,21 @@
 package state
 
 import (
-	"cmp"
-	"slices"
-
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/admit"
+	"bireme.dev/bireme/internal/engine/state/charge"
 	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/conf"
 	"bireme.dev/bireme/internal/engine/state/credentials"
 	"bireme.dev/bireme/internal/engine/state/depend"
 	"bireme.dev/bireme/internal/engine/state/fleets"
 	"bireme.dev/bireme/internal/engine/state/jobs"
+	"bireme.dev/bireme/internal/engine/state/limits"
 	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
-	"bireme.dev/bireme/internal/engine/state/runlife"
-	"bireme.dev/bireme/internal/engine/state/usage"
+	"bireme.dev/bireme/internal/engine/state/preemption"
+	"bireme.dev/bireme/internal/engine/state/ranking"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/alloc"
 )
@@ -62,19 +62,14 @@ type Image struct {
 
 // State is everything live, with the rules that change it. It is not safe for concurrent use; Snapshot gives what is.
 type State struct {
-	cfg           Config
-	rec           *live.Records
-	cluster       *cluster.Cluster
-	jobs          *jobs.Editor
-	liveCount     int        // jobs, array tasks counted one by one
-	maxSeenJob    core.JobID // see maxSeenAhead
-	userCounts    map[core.UserName]userCount
-	submitKeys    map[string]submitKeyUse
-	submitKeyRing []string // oldest first, to forget
-	// when time ends jobs: interactive ones by limit or unused, any by deadline
-	jobDeadlines       map[core.JobID]core.Time
-	nextJobDeadline    core.Time // the first of timed, unless stale
-	jobDeadlinesStale  bool
+	cfg                Config
+	rec                *live.Records
+	cluster            *cluster.Cluster
+	jobs               *jobs.Editor
+	counts             *admit.Counts
+	submitKeys         *admit.Keys
+	maxSeenJob         core.JobID // see maxSeenAhead
+	deadlines          *jobs.Deadlines
 	nodeTimers         nodeTimers
 	idleActions        map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
 	people             *people.Directory
@@ -83,27 +78,19 @@ type State struct {
 	reservations       reservationIndex
 	resendReservations bool // projects changed, and with them whose jobs reservations are for
 	dependencies       depend.Index
-	priorities         *priorityCalc // nil without Config.Priority
-	usage              *usage.Meters
-	limits             limits
+	ranking            *ranking.Calc
+	charges            *charge.Charger
+	limits             *limits.Limits
 	unusable           map[core.JobID]string // jobs whose stored record cannot be used, and why
 
-	preemption preemptionState
-}
-
-// submitKeyUse is what a submit key was used for.
-type submitKeyUse struct {
-	job  core.JobID
-	user core.UserName
+	preemption *preemption.Preemption
 }
 
 // New builds the state from an image.
 func New(cfg Config, img *Image) *State {
 	cfg.SetDefaults()
 	s := &State{
-		cfg:        cfg,
-		userCounts: map[core.UserName]userCount{},
-		submitKeys: map[string]submitKeyUse{}, jobDeadlines: map[core.JobID]core.Time{},
+		cfg:         cfg,
 		idleActions: map[core.NodeName]struct{}{},
 		nodeTimers:  nodeTimers{at: map[core.NodeName]core.Time{}},
 	}
@@ -113,6 +100,10 @@ func New(cfg Config, img *Image) *State {
 	})
 	s.cluster = cluster.New(&s.cfg, s.rec)
 	s.jobs = jobs.NewEditor(s.rec, &s.cfg, s.jobChanged)
+	s.counts = admit.NewCounts(&s.cfg)
+	s.limits = limits.New(s.rec, &s.cfg, s.cluster, s.limitsRebuilt)
+	s.deadlines = jobs.NewDeadlines(s.rec, &s.cfg, s.limits.OwnMinutesEnd)
+	s.preemption = preemption.New(s.rec, &s.cfg, s.cluster, s.jobs)
 	s.maxSeenJob = s.rec.NextJob() + maxSeenAhead
 	s.rec.Tables = people.NewTables(img.Users, img.Projects, img.Tokens)
 	s.people = people.NewDirectory(&s.rec.Tables, s.rec)
@@ -120,6 +111,7 @@ func New(cfg Config, img *Image) *State {
 	s.fleets = fleets.NewRegistry(&s.rec.Table, s.rec)
 	s.rec.Set = credentials.NewSet(img.Credentials)
 	s.credentials = credentials.NewRegistry(&s.rec.Set, s.rec)
+	s.ranking = ranking.New(s.rec, &s.cfg, s.cluster, s.limits, s.people, s.jobs)
 	for _, q := range img.QOS {
 		s.rec.LoadQOS(q)
 	}
@@ -152,29 +144,22 @@ func New(cfg Config, img *Image) *State {
 	for _, st := range img.Steps {
 		s.rec.LoadStep(st)
 	}
-	byAge := func(a, b core.SubmitKey) int { return cmp.Compare(a.Job, b.Job) }
-	if !slices.IsSortedFunc(img.Keys, byAge) {
-		slices.SortStableFunc(img.Keys, byAge)
-	}
-	for _, k := range img.Keys {
-		s.rememberKey(k.Key, k.Job, k.User)
-	}
+	s.submitKeys = admit.NewKeys(&s.cfg, img.Keys)
 	s.rec.BeginBatch()
-	s.loadUsage(img)
-	s.limits.stale = true
-	s.currentLimits()
-	if cfg.Priority != nil {
-		s.priorities = newPriorityCalc(cfg.Priority, s)
-	}
+	s.charges = charge.New(s.rec, &s.cfg, s.cluster, s.limits)
+	s.charges.Load(img.Spent, img.Now, img.Jobs)
+	s.limits.MarkStale()
+	s.limits.Current()
+	s.ranking.Begin()
 	s.rec.TakePlannerChanges() // All has them
 	return s
 }
 
 // Flush ends a batch: it returns all changes since the last Flush, to be stored. The planner's are PlannerChanges.
 func (s *State) Flush() *core.Changes {
-	s.currentLimits()
+	s.limits.Current()
 	out := s.rec.TakeChanges()
-	out.Spent = s.usage.TakeSpent()
+	out.Spent = s.charges.TakeSpent()
 	s.resendReservations = false
 	return out
 }
@@ -182,7 +167,7 @@ func (s *State) Flush() *core.Changes {
 // PlannerChanges returns what the planner has not been told, in the order it happened. Nobody else tells it anything
 // but All. It does not wait for the end of a batch.
 func (s *State) PlannerChanges() sched.Changes {
-	s.currentLimits()
+	s.limits.Current()
 	return s.rec.TakePlannerChanges()
 }
 
@@ -196,9 +181,9 @@ func (s *State) All() sched.Changes {
 		c.Jobs = append(c.Jobs, j)
 	}
 	c.Reservations = s.plannerReservations(named.Sorted(s.rec.ReservationsByName()))
-	c.Preemption = s.preemption.table
-	s.currentLimits()
-	if c.Policy = s.plannerPolicy(); s.limits.rules.Minutes() {
+	c.Preemption = s.preemption.Rules
+	s.limits.Current()
+	if c.Policy = s.limits.PlannerPolicy(); s.limits.Rules.Minutes() {
 		c.Meters = s.rec.Usage().List()
 	}
 	return c
@@ -220,91 +205,31 @@ func (s *State) Now() core.Time { return s.rec.Now() }
 
 // NextWake is when time alone changes something (an interactive job ends, priorities are due); 0: never.
 func (s *State) NextWake() core.Time {
-	if s.jobDeadlinesStale {
-		s.jobDeadlinesStale, s.nextJobDeadline = false, 0
-		for _, t := range s.jobDeadlines {
-			if s.nextJobDeadline == 0 || t < s.nextJobDeadline {
-				s.nextJobDeadline = t
-			}
-		}
+	wake := s.deadlines.Next()
+	if due, ok := s.ranking.Due(); ok && (wake == 0 || due < wake) {
+		wake = due
 	}
-	wake := s.nextJobDeadline
-	if s.priorities != nil && (wake == 0 || s.priorities.due < wake) {
-		wake = s.priorities.due
-	}
-	wake = sooner(sooner(wake, s.nextReservationTime()), s.nextNodeTimer())
-	return sooner(wake, s.minutesExhaustedAt())
+	wake = live.Sooner(live.Sooner(wake, s.nextReservationTime()), s.nextNodeTimer())
+	return live.Sooner(wake, s.limits.ExhaustedAt())
 }
 
-// indexJob updates what is derived from jobs: counts, arrays, nodes, the ledger, deadlines. New calls it for every job.
+// limitsRebuilt brings what goes by limits up to date after they were built anew.
+func (s *State) limitsRebuilt(ownMinutes bool) {
+	if ownMinutes {
+		s.deadlines.ResetRunning()
+	}
+	s.preemption.Refresh()
+}
+
+// indexJob updates what is derived from jobs alone, in the order written here. New calls it for every job.
 func (s *State) indexJob(old, j *core.Job) {
 	s.dependencies.JobChanged(old, j)
-	s.limitsJobChanged(old, j)
+	s.limits.JobChanged(old, j)
 	s.reservationJobChanged(old, j)
-	s.lendersChanged(old, j)
-	if old != nil {
-		s.liveCount -= old.Count()
-		s.countUserJobs(old, -1)
-		if _, ok := s.jobDeadlines[old.ID]; ok {
-			delete(s.jobDeadlines, old.ID)
-			s.jobDeadlinesStale = true
-		}
-	}
+	s.preemption.JobChanged(old, j)
+	s.counts.JobChanged(old, j)
 	s.cluster.JobChanged(old, j)
-	if !j.Live() {
-		return
-	}
-	s.liveCount += j.Count()
-	s.countUserJobs(j, 1)
-	s.setJobDeadline(j)
-}
-
-// setJobDeadline notes when time ends a job.
-func (s *State) setJobDeadline(j *core.Job) {
-	at := sooner(sooner(s.timeLimitEnd(j), jobs.DeadlineOf(j)), s.ownMinutesEnd(j))
-	if j.Spec.Rules() != nil {
-		at = sooner(at, runlife.Due(j))
-	}
-	if at != 0 {
-		s.jobDeadlines[j.ID] = at
-		s.jobDeadlinesStale = true
-	}
-}
-
-// sooner is the first of two moments of which each may be 0 for never.
-func sooner(a, b core.Time) core.Time {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
-
-// timeLimitEnd is when time ends an interactive job, 0: never. The keepers watch batch jobs.
-func (s *State) timeLimitEnd(j *core.Job) (at core.Time) {
-	if j.State != core.Running || j.Spec.Kind != core.Interactive {
-		return s.scriptlessDeadline(j)
-	}
-	if l := j.Spec.TimeLimit; l > 0 && l != core.Forever {
-		at = j.Start.Add(l.Duration() + j.PausedFor)
-	}
-	return sooner(at, s.idleAllocationEnd(j))
-}
-
-// idleAllocationEnd is when an allocation that never had a step is given up, 0: never.
-func (s *State) idleAllocationEnd(j *core.Job) core.Time {
-	if s.cfg.InteractiveIdle == 0 || j.Steps > 0 || j.Spec.More().Open || j.Spec.Kind != core.Interactive {
-		return 0
-	}
-	return j.Start.Add(s.cfg.InteractiveIdle.Duration() + j.PausedFor)
-}
-
-func (s *State) rememberKey(key string, id core.JobID, user core.UserName) {
-	s.submitKeys[key] = submitKeyUse{id, user}
-	s.submitKeyRing = append(s.submitKeyRing, key)
-	if len(s.submitKeyRing) > s.cfg.KeyWindow {
-		delete(s.submitKeys, s.submitKeyRing[0])
-		s.submitKeyRing = s.submitKeyRing[1:]
-	}
+	s.deadlines.JobChanged(old, j) // by limits
 }
 
 // NewNames returns an expander of hostlists with a cache of its own, for a planner.

@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine/state/cluster"
+	"bireme.dev/bireme/internal/engine/state/limits"
 	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
@@ -20,11 +21,11 @@ import (
 // apply admits a job: identity, partition, limits, then a record. The order of checks is the order users meet them.
 func (in *Submit) apply(s *State) (*Submitted, error) {
 	spec := in.Spec
-	if use, ok := s.submitKeys[in.Key]; ok && in.Key != "" {
-		if use.user != spec.User {
+	if use, ok := s.submitKeys.Find(in.Key); ok && in.Key != "" {
+		if use.User != spec.User {
 			return nil, core.Errorf(core.Conflict, "this submit key was used by somebody else").Because("submit_key")
 		}
-		return &Submitted{ID: use.job, Duplicate: true}, nil
+		return &Submitted{ID: use.Job, Duplicate: true}, nil
 	}
 	if err := speccheck.Submission(in.Key, in.Spec, in.Components); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func (s *State) prepareJob(in *Submit, spec *core.Spec) (*core.Job, error) {
 		return nil, err
 	}
 	j := &core.Job{Spec: spec, Submit: s.rec.Now(), Eligible: max(s.rec.Now(), spec.Begin)}
-	j.Priority = s.priorityOf(j, spec)
+	j.Priority = s.ranking.PriorityOf(j, spec)
 	if spec.Array != "" {
 		ref, err := s.parseArray(spec)
 		if err != nil {
@@ -57,10 +58,10 @@ func (s *State) prepareJob(in *Submit, spec *core.Spec) (*core.Job, error) {
 		}
 		j.Array = ref
 	}
-	if err := s.admitJobCount(in.By, j, 1+len(in.Components)); err != nil {
+	if err := s.counts.Admit(in.By, j, 1+len(in.Components)); err != nil {
 		return nil, err
 	}
-	if err := s.admitLimits(j); err != nil {
+	if err := s.limits.Admit(j); err != nil {
 		return nil, err
 	}
 	if err := s.admitRun(in); err != nil {
@@ -101,7 +102,7 @@ func (s *State) enqueueJob(in *Submit, j *core.Job) {
 	edit := s.jobs.EditRecord(j)
 	edit.CommitSilently() // its event comes once its key is noted
 	if in.Key != "" {
-		s.rememberKey(in.Key, j.ID, spec.User)
+		s.submitKeys.Remember(in.Key, j.ID, spec.User)
 		c := s.rec.Changes()
 		c.Keys = append(c.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.rec.Now(), User: spec.User})
 	}
@@ -213,7 +214,7 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 		return err
 	}
 	spec.Partition = list
-	if err := s.fillDefaults(spec, s.cluster.Partitions[firstPartitionOf(list)]); err != nil {
+	if err := s.fillDefaults(spec, s.cluster.Partitions[limits.FirstPartition(list)]); err != nil {
 		return err
 	}
 	if err := s.admitDeadline(spec); err != nil {
@@ -248,7 +249,7 @@ func (s *State) fillDefaults(spec *core.Spec, part *cluster.Partition) error {
 		if spec.TimeLimit == 0 {
 			spec.TimeLimit = core.Forever
 		}
-		spec.TimeLimit = s.maxWallTime(spec, part)
+		spec.TimeLimit = s.limits.MaxWallTime(spec, part)
 	}
 	if spec.Extra != nil && speccheck.IsArbitrary(spec.Extra) {
 		if err := speccheck.ShapeFromNodeList(spec); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/charge"
 	"bireme.dev/bireme/internal/engine/state/usage"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
@@ -538,20 +539,20 @@ func (w *world) checkRestart() {
 	differ("tokens", a.Tokens(), b.Tokens())
 	differ("runs", a.Runs(), b.Runs())
 	differ("ledger", w.st.cluster.Ledger, again.cluster.Ledger)
-	differ("timed", w.st.jobDeadlines, again.jobDeadlines)
+	differ("timed", w.st.deadlines.All(), again.deadlines.All())
 	differ("licences", w.st.cluster.LicensesUsed, again.cluster.LicensesUsed)
 	if w.cfg.Priority == nil {
 		differ("wake", w.st.NextWake(), again.NextWake())
 	}
-	differ("keys", w.st.submitKeys, again.submitKeys)
+	differ("keys", w.st.submitKeys.All(), again.submitKeys.All())
 	differ("who waits for whom", w.st.dependencies.Dependents, again.dependencies.Dependents)
 	differ("who waits alone", w.st.dependencies.Singletons, again.dependencies.Singletons)
-	differ("who uses whose CPUs", len(w.st.preemption.lenders), len(again.preemption.lenders))
+	differ("who uses whose CPUs", w.st.preemption.Lenders(), again.preemption.Lenders())
 	for n := range a.Nodes() {
 		differ("jobs on "+string(n.Name), w.st.cluster.JobIDsOn(n.Name), again.cluster.JobIDsOn(n.Name))
 	}
 	differ("counters", w.st.rec.Counters(), again.rec.Counters())
-	differ("live jobs", w.st.liveCount, again.liveCount)
+	differ("live jobs", w.st.counts.Live(), again.counts.Live())
 	w.samePlan(plan)
 }
 
@@ -583,7 +584,7 @@ func (w *world) checkUsage(again *State) {
 		}
 		wall := int64(0)
 		for j := range w.st.Snapshot().Jobs() {
-			if isCharged(j) && j.Spec.Project == k.Project && j.Spec.User == k.User {
+			if charge.IsCharged(j) && j.Spec.Project == k.Project && j.Spec.User == k.User {
 				wall += int64(math.Round(w.st.rec.QOSByName()[j.Spec.QOS].Factor() * policy.Micro))
 			}
 		}

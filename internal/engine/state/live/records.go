@@ -342,3 +342,11 @@ func (r *Records) ReservationsByName() map[string]*core.AdvanceReservation { ret
 
 // SetRanking replaces what jobs share of their priorities; nil: first come, first served.
 func (r *Records) SetRanking(k *Ranking) { r.ranking = k }
+
+// Sooner is the first of two moments of which each may be 0 for never.
+func Sooner(a, b core.Time) core.Time {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
