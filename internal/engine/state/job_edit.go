@@ -13,9 +13,7 @@ func (s *State) jobChanged(old, j *core.Job) {
 		delete(s.unusable, j.ID)
 		s.endRunOf(j)
 	}
-	if len(s.rec.ReservationsByName()) > 0 {
-		s.updateReservationIdle(old, j)
-	}
+	s.reservations.UpdateIdle(old, j)
 	if s.cfg.PutFaultForTests != nil {
 		s.cfg.PutFaultForTests(j)
 	}

@@ -240,7 +240,7 @@ func (*Tick) apply(s *State) (None, error) {
 		edit.Commit()
 	}
 	s.limits.EndJobsOutOfMinutes(s.jobs)
-	s.runReservationTimers()
+	s.reservations.RunTimers()
 	s.runNodeTimers()
 	s.ranking.Run()
 	return none, nil

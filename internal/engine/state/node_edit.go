@@ -46,5 +46,5 @@ func (s *State) nodeChanged(old, n *core.Node) {
 	s.rec.PutNode(n)
 	s.trackIdleAction(n)
 	s.setNodeTimer(n)
-	s.reservations.wakeValid = false
+	s.reservations.ClusterChanged()
 }

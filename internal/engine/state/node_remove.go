@@ -98,7 +98,7 @@ func (s *State) deleteNode(name core.NodeName, why string) {
 	s.rec.DeleteNode(n)
 	delete(s.idleActions, name)
 	s.cluster.NodeDeleted(name)
-	s.reservations.wakeValid = false
+	s.reservations.ClusterChanged()
 	s.limits.MarkStale()
 	s.rec.TellPlannerNodeGone(name)
 	data := []byte(`{"gone":true`)

@@ -48,6 +48,6 @@ func (s *State) putProjectRecord(p *core.Project) {
 		s.ranking.Soon()
 	}
 	if old == nil || old.Parent != p.Parent {
-		s.resendAllReservations()
+		s.reservations.ProjectsChanged()
 	}
 }

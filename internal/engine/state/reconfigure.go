@@ -53,7 +53,7 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 func (s *State) rederive() {
 	s.cluster.Refill()
 	s.resetNodeTimers()
-	s.reservations.wakeValid = false
+	s.reservations.ClusterChanged()
 	s.deadlines.Reset()
 	s.preemption.Rules = nil
 }

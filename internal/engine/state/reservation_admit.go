@@ -2,14 +2,12 @@ package state
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/engine/state/jobs"
-	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/advance"
@@ -28,7 +26,7 @@ func (s *State) admitReservationsAndLicenses(in *Submit, spec *core.Spec) error 
 				return core.Errorf(core.Invalid, "there is no reservation %q that jobs can run in",
 					name).Because("invalid_reservation")
 			}
-			if !s.jobMayUseReservation(r, in, spec) {
+			if !s.reservations.MayUse(r, in.Groups, spec) {
 				return core.Errorf(core.Denied, "reservation %s is not for %s in project %s", name, spec.User,
 					spec.Project).Because("reservation_access")
 			}
@@ -38,15 +36,6 @@ func (s *State) admitReservationsAndLicenses(in *Submit, spec *core.Spec) error 
 		return s.admitLicenses(x.Licenses)
 	}
 	return nil
-}
-
-// jobMayUseReservation tells whether a job may use a reservation.
-func (s *State) jobMayUseReservation(r *core.AdvanceReservation, in *Submit, spec *core.Spec) bool {
-	if len(r.Groups) > 0 && !slices.ContainsFunc(r.Groups, func(g string) bool { return slices.Contains(in.Groups, g) }) {
-		return false
-	}
-	return r.Admits(spec.User,
-		func(p core.ProjectName) bool { return s.rec.IsUnder(spec.Project, []core.ProjectName{p}) })
 }
 
 // admitLicenses refuses what can never be given: names that are not known, and more than there is.
@@ -123,54 +112,6 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 		return core.Errorf(core.Conflict, "job %d: %s", j.ID, why)
 	}
 	return nil
-}
-
-// plannerReservation returns a reservation for the planner. It lists all projects below its projects by name.
-func (s *State) plannerReservation(r *core.AdvanceReservation) *core.AdvanceReservation {
-	if len(r.Projects) == 0 {
-		return r
-	}
-	out := *r
-	out.Projects = slices.Clone(r.Projects)
-	for _, p := range s.rec.Projects() {
-		for _, a := range r.Projects {
-			name, not := strings.CutPrefix(string(a), "-")
-			if core.ProjectName(name) == p.Name || !s.rec.IsUnder(p.Name, []core.ProjectName{core.ProjectName(name)}) {
-				continue
-			}
-			if below := p.Name; not {
-				out.Projects = append(out.Projects, "-"+below)
-			} else {
-				out.Projects = append(out.Projects, below)
-			}
-		}
-	}
-	return &out
-}
-
-// plannerReservations is planned for those of a list, and for all if projects changed.
-func (s *State) plannerReservations(list []*core.AdvanceReservation) []*core.AdvanceReservation {
-	if s.resendReservations {
-		list = named.Sorted(s.rec.ReservationsByName())
-	}
-	if !slices.ContainsFunc(list, func(r *core.AdvanceReservation) bool { return len(r.Projects) > 0 }) {
-		return list
-	}
-	out := make([]*core.AdvanceReservation, len(list))
-	for i, r := range list {
-		out[i] = s.plannerReservation(r)
-	}
-	return out
-}
-
-// resendAllReservations tells the planner again whom reservations are for.
-func (s *State) resendAllReservations() {
-	for _, r := range named.Sorted(s.rec.ReservationsByName()) {
-		if len(r.Projects) > 0 {
-			s.resendReservations = true
-			s.rec.TellPlanner(sched.Changes{Reservations: []*core.AdvanceReservation{s.plannerReservation(r)}})
-		}
-	}
 }
 
 // updateConditions changes what a pending job asks for beside nodes.

@@ -3,6 +3,7 @@ package state
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/admit"
+	"bireme.dev/bireme/internal/engine/state/advance"
 	"bireme.dev/bireme/internal/engine/state/charge"
 	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/conf"
@@ -12,7 +13,6 @@ import (
 	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/limits"
 	"bireme.dev/bireme/internal/engine/state/live"
-	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/preemption"
 	"bireme.dev/bireme/internal/engine/state/ranking"
@@ -62,26 +62,25 @@ type Image struct {
 
 // State is everything live, with the rules that change it. It is not safe for concurrent use; Snapshot gives what is.
 type State struct {
-	cfg                Config
-	rec                *live.Records
-	cluster            *cluster.Cluster
-	jobs               *jobs.Editor
-	counts             *admit.Counts
-	submitKeys         *admit.Keys
-	maxSeenJob         core.JobID // see maxSeenAhead
-	deadlines          *jobs.Deadlines
-	nodeTimers         nodeTimers
-	idleActions        map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
-	people             *people.Directory
-	fleets             *fleets.Registry
-	credentials        *credentials.Registry
-	reservations       reservationIndex
-	resendReservations bool // projects changed, and with them whose jobs reservations are for
-	dependencies       depend.Index
-	ranking            *ranking.Calc
-	charges            *charge.Charger
-	limits             *limits.Limits
-	unusable           map[core.JobID]string // jobs whose stored record cannot be used, and why
+	cfg          Config
+	rec          *live.Records
+	cluster      *cluster.Cluster
+	jobs         *jobs.Editor
+	counts       *admit.Counts
+	submitKeys   *admit.Keys
+	maxSeenJob   core.JobID // see maxSeenAhead
+	deadlines    *jobs.Deadlines
+	nodeTimers   nodeTimers
+	idleActions  map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
+	people       *people.Directory
+	fleets       *fleets.Registry
+	credentials  *credentials.Registry
+	reservations *advance.Reservations
+	dependencies depend.Index
+	ranking      *ranking.Calc
+	charges      *charge.Charger
+	limits       *limits.Limits
+	unusable     map[core.JobID]string // jobs whose stored record cannot be used, and why
 
 	preemption *preemption.Preemption
 }
@@ -111,6 +110,7 @@ func New(cfg Config, img *Image) *State {
 	s.fleets = fleets.NewRegistry(&s.rec.Table, s.rec)
 	s.rec.Set = credentials.NewSet(img.Credentials)
 	s.credentials = credentials.NewRegistry(&s.rec.Set, s.rec)
+	s.reservations = advance.New(s.rec, &s.cfg, s.cluster, s.people, s.jobs)
 	s.ranking = ranking.New(s.rec, &s.cfg, s.cluster, s.limits, s.people, s.jobs)
 	for _, q := range img.QOS {
 		s.rec.LoadQOS(q)
@@ -160,7 +160,6 @@ func (s *State) Flush() *core.Changes {
 	s.limits.Current()
 	out := s.rec.TakeChanges()
 	out.Spent = s.charges.TakeSpent()
-	s.resendReservations = false
 	return out
 }
 
@@ -180,7 +179,7 @@ func (s *State) All() sched.Changes {
 	for j := range s.rec.Jobs() {
 		c.Jobs = append(c.Jobs, j)
 	}
-	c.Reservations = s.plannerReservations(named.Sorted(s.rec.ReservationsByName()))
+	c.Reservations = s.reservations.ForPlanner()
 	c.Preemption = s.preemption.Rules
 	s.limits.Current()
 	if c.Policy = s.limits.PlannerPolicy(); s.limits.Rules.Minutes() {
@@ -209,7 +208,7 @@ func (s *State) NextWake() core.Time {
 	if due, ok := s.ranking.Due(); ok && (wake == 0 || due < wake) {
 		wake = due
 	}
-	wake = live.Sooner(live.Sooner(wake, s.nextReservationTime()), s.nextNodeTimer())
+	wake = live.Sooner(live.Sooner(wake, s.reservations.NextTime()), s.nextNodeTimer())
 	return live.Sooner(wake, s.limits.ExhaustedAt())
 }
 
@@ -225,7 +224,7 @@ func (s *State) limitsRebuilt(ownMinutes bool) {
 func (s *State) indexJob(old, j *core.Job) {
 	s.dependencies.JobChanged(old, j)
 	s.limits.JobChanged(old, j)
-	s.reservationJobChanged(old, j)
+	s.reservations.JobChanged(old, j)
 	s.preemption.JobChanged(old, j)
 	s.counts.JobChanged(old, j)
 	s.cluster.JobChanged(old, j)
