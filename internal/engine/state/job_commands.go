@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/engine/state/depend"
 	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
@@ -205,7 +206,7 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 	edit := s.jobs.EditRecord(next)
 	edit.CommitWith(core.JobUpdated, core.Event{By: in.By.User})
 	if in.Dependency != nil && next.Needs != nil {
-		s.evaluateNewDependency(next.ID, in.Ended)
+		s.dependencies.EvaluateNew(next.ID, in.Ended)
 	}
 	return none, nil
 }
@@ -262,7 +263,9 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 		return err
 	}
 	if in.Dependency != nil {
-		if err := s.updateDependency(in, next, &spec); err != nil {
+		if err := s.dependencies.Update(next, &spec, *in.Dependency, &depend.Lookup{
+			User: spec.User, Ended: in.Ended, Seen: in.Seen, Hidden: in.Hidden, Strict: in.Strict,
+		}); err != nil {
 			return err
 		}
 	}
@@ -341,7 +344,7 @@ func (s *State) updateHold(in *UpdateJob, next *core.Job) error {
 		return core.Errorf(core.Denied, "an administrator holds job %d", next.ID).Because("access_denied")
 	}
 	next.Flags &^= core.HeldUser | core.HeldAdmin | core.HeldRequeues
-	next.Reason, next.Message = dependencyReason(next), ""
+	next.Reason, next.Message = depend.Reason(next), ""
 	if next.Priority == 0 {
 		next.Released = s.rec.Now()
 		next.Flags &^= core.FixedPriority

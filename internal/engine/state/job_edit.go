@@ -18,7 +18,7 @@ func (s *State) jobChanged(old, j *core.Job) {
 		s.cfg.PutFaultForTests(j)
 	}
 	s.rec.NoteJob(j)
-	s.notifyDependents(old, j)
+	s.dependencies.Notify(old, j)
 	if ref := j.Spec.More().Het; ref != nil {
 		s.jobs.HetJobChanged(old, j, ref)
 	}

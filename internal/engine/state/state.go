@@ -76,7 +76,7 @@ type State struct {
 	fleets       *fleets.Registry
 	credentials  *credentials.Registry
 	reservations *advance.Reservations
-	dependencies depend.Index
+	dependencies *depend.Dependencies
 	ranking      *ranking.Calc
 	charges      *charge.Charger
 	limits       *limits.Limits
@@ -99,6 +99,7 @@ func New(cfg Config, img *Image) *State {
 	})
 	s.cluster = cluster.New(&s.cfg, s.rec)
 	s.jobs = jobs.NewEditor(s.rec, &s.cfg, s.jobChanged)
+	s.dependencies = depend.New(s.rec, s.cluster, s.jobs, img.Seq)
 	s.counts = admit.NewCounts(&s.cfg)
 	s.limits = limits.New(s.rec, &s.cfg, s.cluster, s.limitsRebuilt)
 	s.deadlines = jobs.NewDeadlines(s.rec, &s.cfg, s.limits.OwnMinutesEnd)
@@ -137,10 +138,7 @@ func New(cfg Config, img *Image) *State {
 		s.rec.LoadJob(j)
 	}
 	s.resetNodeTimers()
-	s.dependencies.LoadSeq = img.Seq
-	if len(s.dependencies.Singletons) > 0 {
-		s.indexJobNames()
-	}
+	s.dependencies.Loaded()
 	for _, st := range img.Steps {
 		s.rec.LoadStep(st)
 	}

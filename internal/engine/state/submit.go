@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine/state/cluster"
+	"bireme.dev/bireme/internal/engine/state/depend"
 	"bireme.dev/bireme/internal/engine/state/limits"
 	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/named"
@@ -68,7 +69,7 @@ func (s *State) prepareJob(in *Submit, spec *core.Spec) (*core.Job, error) {
 		return nil, err
 	}
 	if spec.More().Dependency != "" {
-		if err := s.admitDependency(in, j); err != nil {
+		if err := s.dependencies.Admit(in.lookup(), j); err != nil {
 			return nil, err
 		}
 	}
@@ -108,12 +109,17 @@ func (s *State) enqueueJob(in *Submit, j *core.Job) {
 	}
 	edit.Event(core.JobSubmitted, core.Event{By: in.By.User, Data: s.rec.EventData(live.SubmittedData, j)})
 	if j.Needs != nil {
-		s.evaluateNewDependency(j.ID, in.Ended)
+		s.dependencies.EvaluateNew(j.ID, in.Ended)
 	}
 }
 
 // appendJSON appends a JSON string.
 func appendJSON(b []byte, t string) []byte { return jsontext.AppendString(b, t) }
+
+// lookup is what the submission knows of the jobs that its dependency names.
+func (in *Submit) lookup() *depend.Lookup {
+	return &depend.Lookup{User: in.Spec.User, Ended: in.Ended, Seen: in.Seen, Hidden: in.Hidden, Strict: in.Strict}
+}
 
 // admit completes the spec with defaults and checks it.
 func (s *State) admit(in *Submit, spec *core.Spec) error {

@@ -545,8 +545,8 @@ func (w *world) checkRestart() {
 		differ("wake", w.st.NextWake(), again.NextWake())
 	}
 	differ("keys", w.st.submitKeys.All(), again.submitKeys.All())
-	differ("who waits for whom", w.st.dependencies.Dependents, again.dependencies.Dependents)
-	differ("who waits alone", w.st.dependencies.Singletons, again.dependencies.Singletons)
+	differ("who waits for whom", w.st.dependencies.Index().Dependents, again.dependencies.Index().Dependents)
+	differ("who waits alone", w.st.dependencies.Index().Singletons, again.dependencies.Index().Singletons)
 	differ("who uses whose CPUs", w.st.preemption.Lenders(), again.preemption.Lenders())
 	for n := range a.Nodes() {
 		differ("jobs on "+string(n.Name), w.st.cluster.JobIDsOn(n.Name), again.cluster.JobIDsOn(n.Name))

@@ -1,5 +1,5 @@
-// Package depend has what is derived from dependencies between jobs: who waits for whom, how the last jobs ended, and
-// cycles. It decides nothing about jobs: the caller evaluates conditions and changes jobs.
+// Package depend has dependencies between jobs: who waits for whom (Index), how the last jobs ended, cycles, and the
+// evaluation of conditions, which changes the jobs that wait (Dependencies).
 package depend
 
 import (
