@@ -9,9 +9,9 @@ import (
 // maxSplitTasks is how many tasks of an array one change may take apart: each costs a record.
 const maxSplitTasks = 1000
 
-// splitForUpdate finds what an update is to change: a copy of the job, or, where it names some of the tasks that wait
+// split finds what an update is to change: a copy of the job, or, where it names some of the tasks that wait
 // in an array, a copy of the first of them as it will be when it is a job of its own, and which they are.
-func (s *State) splitForUpdate(in *UpdateJob, j *core.Job) (next *core.Job, tasks taskset.Set, err error) {
+func (in *UpdateJob) split(s *State, j *core.Job) (next *core.Job, tasks taskset.Set, err error) {
 	next = jobs.Clone(j)
 	if in.Tasks.Empty() {
 		return next, tasks, nil
@@ -41,7 +41,7 @@ func (s *State) splitForUpdate(in *UpdateJob, j *core.Job) (next *core.Job, task
 }
 
 // putSplitTasks stores the tasks as jobs of their own, all as next is, and what is left of the array.
-func (s *State) putSplitTasks(in *UpdateJob, j, next *core.Job, tasks taskset.Set) {
+func (in *UpdateJob) putSplitTasks(s *State, j, next *core.Job, tasks taskset.Set) {
 	edit := s.jobs.Edit(j)
 	left := *j.Array
 	left.Tasks = left.Tasks.Minus(tasks)

@@ -7,7 +7,7 @@ import (
 
 // authorizeUpdate refuses changes of somebody else's job. A manager of its project may hold it, release it and let
 // others go first, as coordinators in Slurm; all else would be written into a job that runs as its owner.
-func (s *State) authorizeUpdate(in *UpdateJob, j *core.Job) error {
+func (in *UpdateJob) authorizeUpdate(s *State, j *core.Job) error {
 	if err := s.authorize(in.By, j); err != nil || in.By.Admin || in.By.User == j.Spec.User {
 		return err
 	}

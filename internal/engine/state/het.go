@@ -10,7 +10,7 @@ import (
 )
 
 // submitHet files all components, or none.
-func (s *State) submitHet(in *Submit) (*Submitted, error) {
+func (in *Submit) submitHet(s *State) (*Submitted, error) {
 	specs := append([]*core.Spec{in.Spec}, in.Components...)
 	switch {
 	case in.Run != nil:
@@ -31,7 +31,7 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 		if i > 0 {
 			spec.Script = core.Hash{}
 		}
-		j, err := s.prepareJob(in, spec)
+		j, err := in.prepare(s, spec)
 		if err != nil {
 			if i > 0 {
 				err = speccheck.InComponent(err, i)
@@ -47,7 +47,7 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 	}
 	first := *in
 	for i, j := range jobs {
-		s.enqueueJob(&first, j)
+		first.enqueue(s, j)
 		if i == 0 { // the key and the blobs are the first one's
 			first.Key, first.Script, first.Env, first.Files = "", nil, nil, nil
 		}
@@ -55,8 +55,8 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 	return &Submitted{ID: jobs[0].ID}, nil
 }
 
-// checkHetStart checks that all components can start where the plan says, side by side.
-func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
+// checkHet checks that all components can start where the plan says, side by side.
+func (in *Start) checkHet(s *State, ref *core.HetRef) error {
 	if ref.Offset != 0 || len(in.Rest) != int(ref.Count)-1 {
 		return core.Errorf(core.Conflict, "component %d of job %d does not start alone", ref.Offset, ref.Lead)
 	}
@@ -107,7 +107,7 @@ func changesAllComponents(in *UpdateJob) bool {
 }
 
 // updateComponents makes the change of the first component to the others, if it was made.
-func (s *State) updateComponents(in *UpdateJob, was *core.Job, ref *core.HetRef) {
+func (in *UpdateJob) updateComponents(s *State, was *core.Job, ref *core.HetRef) {
 	if lead, ok := s.jobs.HetComponent(ref, 0); !ok || lead == was {
 		return
 	}
@@ -123,7 +123,7 @@ func (s *State) updateComponents(in *UpdateJob, was *core.Job, ref *core.HetRef)
 }
 
 // suspendComponents stops the other components with the first one, if it was stopped, or lets them go on.
-func (s *State) suspendComponents(in *Suspend, was *core.Job, ref *core.HetRef) {
+func (in *Suspend) suspendComponents(s *State, was *core.Job, ref *core.HetRef) {
 	if lead, ok := s.jobs.HetComponent(ref, 0); ref.Offset > 0 || !ok || lead == was {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/engine/state/admit"
 	"bireme.dev/bireme/internal/engine/state/depend"
 	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/people"
@@ -20,7 +21,7 @@ func (in *Cancel) apply(s *State) (None, error) {
 		return none, core.Errorf(core.NotFound, "there is no live job %d", in.Job).Because("invalid_job_id")
 	}
 	if !in.Tasks.Empty() {
-		return none, s.cancelTasks(in, j, started)
+		return none, in.cancelTasks(s, j, started)
 	}
 	if live {
 		if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 && j.State == core.Pending {
@@ -39,10 +40,10 @@ func (in *Cancel) apply(s *State) (None, error) {
 			}
 		}
 	}
-	return none, s.cancelAll(in, targets)
+	return none, in.cancelAll(s, targets)
 }
 
-func (s *State) cancelTasks(in *Cancel, j *core.Job, started map[int32]core.JobID) error {
+func (in *Cancel) cancelTasks(s *State, j *core.Job, started map[int32]core.JobID) error {
 	var targets []core.JobID
 	var waiting taskset.Set
 	for t, id := range started { // those that are over by now are left out: a range often names some
@@ -64,14 +65,14 @@ func (s *State) cancelTasks(in *Cancel, j *core.Job, started map[int32]core.JobI
 			return err
 		}
 		if containsState(in.States, core.Pending) {
-			s.cancelPendingTasks(in, j, waiting)
+			in.cancelPendingTasks(s, j, waiting)
 		}
 	}
-	return s.cancelAll(in, targets)
+	return in.cancelAll(s, targets)
 }
 
 // cancelPendingTasks splits tasks that have not started off an array, as one record that has ended.
-func (s *State) cancelPendingTasks(in *Cancel, j *core.Job, gone taskset.Set) {
+func (in *Cancel) cancelPendingTasks(s *State, j *core.Job, gone taskset.Set) {
 	rest := j.Array.Tasks.Minus(gone)
 	ended := s.jobs.Edit(j)
 	if rest.Len() > 0 {
@@ -111,7 +112,7 @@ func (s *State) authorizeAll(by core.Identity, ids []core.JobID) error {
 	return nil
 }
 
-func (s *State) cancelAll(in *Cancel, ids []core.JobID) error {
+func (in *Cancel) cancelAll(s *State, ids []core.JobID) error {
 	slices.Sort(ids)
 	if err := s.authorizeAll(in.By, ids); err != nil {
 		return err
@@ -121,7 +122,7 @@ func (s *State) cancelAll(in *Cancel, ids []core.JobID) error {
 		if !ok || !containsState(in.States, j.State) {
 			continue
 		}
-		s.cancelOne(in, j)
+		in.cancelOne(s, j)
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func containsState(list []core.JobState, st core.JobState) bool {
 	return list == nil || slices.Contains(list, st)
 }
 
-func (s *State) cancelOne(in *Cancel, j *core.Job) {
+func (in *Cancel) cancelOne(s *State, j *core.Job) {
 	edit := s.jobs.Edit(j)
 	next := edit.Job
 	switch {
@@ -157,7 +158,7 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 	if err != nil {
 		return none, err
 	}
-	if err := s.authorizeUpdate(in, j); err != nil {
+	if err := in.authorizeUpdate(s, j); err != nil {
 		return none, err
 	}
 	if err := s.checkUsable(j); err != nil {
@@ -176,14 +177,14 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 			return none, jobs.ErrHetComponent(j, ref, "held, released or put in another order")
 		}
 		if ref.Offset == 0 {
-			defer s.updateComponents(in, j, ref)
+			defer in.updateComponents(s, j, ref)
 		}
 	}
-	next, tasks, err := s.splitForUpdate(in, j)
+	next, tasks, err := in.split(s, j)
 	if err != nil {
 		return none, err
 	}
-	if err := s.updateHold(in, next); err != nil {
+	if err := in.updateHold(s, next); err != nil {
 		return none, err
 	}
 	if in.Priority != nil {
@@ -193,14 +194,14 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 		next.Priority = *in.Priority
 		next.Flags |= core.FixedPriority
 	}
-	if err := s.updateSpec(in, next); err != nil {
+	if err := in.updateSpec(s, next); err != nil {
 		return none, err
 	}
-	if err := s.checkpoint(in, next); err != nil {
+	if err := in.checkpoint(s, next); err != nil {
 		return none, err
 	}
 	if !tasks.Empty() {
-		s.putSplitTasks(in, j, next, tasks)
+		in.putSplitTasks(s, j, next, tasks)
 		return none, nil
 	}
 	edit := s.jobs.EditRecord(next)
@@ -212,7 +213,7 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 }
 
 // updateSpec replaces the spec when a part of it changes. Tasks that share the old one keep it.
-func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
+func (in *UpdateJob) updateSpec(s *State, next *core.Job) error {
 	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil &&
 		in.Dependency == nil &&
 		in.QOS == nil && in.Site == nil && in.Run == nil && !in.Wish.Any() && !in.Spec.Any() {
@@ -236,7 +237,7 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 		}
 		spec.Nice = *in.Nice
 	}
-	if err := s.updateRank(in, next, &spec); err != nil {
+	if err := in.updateRank(s, next, &spec); err != nil {
 		return err
 	}
 	if in.Name != nil {
@@ -252,14 +253,14 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 			return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
 		}
 		spec.Partition = *in.Partition
-		if err := s.admitShape(&Submit{By: in.By, Groups: in.Groups}, &spec); err != nil {
+		if err := s.admission.Shape(&admit.Request{By: in.By, Groups: in.Groups}, &spec); err != nil {
 			return err
 		}
 	}
-	if err := s.updateConditions(in, next, &spec); err != nil {
+	if err := in.updateConditions(s, next, &spec); err != nil {
 		return err
 	}
-	if err := s.updateRequest(in, next, &spec); err != nil {
+	if err := in.updateRequest(s, next, &spec); err != nil {
 		return err
 	}
 	if in.Dependency != nil {
@@ -274,7 +275,7 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 	}
 	if c := spec.More().Container; c != nil && !c.Bounded &&
 		(spec.Partition != next.Spec.Partition || spec.Project != next.Spec.Project) { // its rights may have been theirs
-		if err := s.admitRuntime(in.By, &spec); err != nil {
+		if err := s.admission.Runtime(in.By, &spec); err != nil {
 			return err
 		}
 	}
@@ -290,16 +291,16 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 }
 
 // updateRank changes what a job's priority and its limits go by.
-func (s *State) updateRank(in *UpdateJob, next *core.Job, spec *core.Spec) error {
+func (in *UpdateJob) updateRank(s *State, next *core.Job, spec *core.Spec) error {
 	if in.QOS != nil {
 		if next.State != core.Pending {
 			return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
 		}
 		spec.QOS = *in.QOS
-		if err := s.admitQOS(spec); err != nil {
+		if err := s.admission.QOS(spec); err != nil {
 			return err
 		}
-		if _, err := s.usablePartitions(&Submit{By: in.By, Groups: in.Groups}, spec); err != nil {
+		if _, err := s.admission.UsablePartitions(&admit.Request{By: in.By, Groups: in.Groups}, spec); err != nil {
 			return err
 		}
 	}
@@ -323,7 +324,7 @@ func (s *State) updateRank(in *UpdateJob, next *core.Job, spec *core.Spec) error
 	return nil
 }
 
-func (s *State) updateHold(in *UpdateJob, next *core.Job) error {
+func (in *UpdateJob) updateHold(s *State, next *core.Job) error {
 	if in.Hold == nil {
 		return nil
 	}
@@ -406,7 +407,7 @@ func (in *Suspend) apply(s *State) (None, error) {
 		if ref.Offset > 0 && !in.part {
 			return none, jobs.ErrHetComponent(j, ref, "suspended and resumed")
 		}
-		defer s.suspendComponents(in, j, ref)
+		defer in.suspendComponents(s, j, ref)
 	}
 	if in.Resume && j.Parked() {
 		return none, core.Errorf(core.Conflict, "job %d resumes when job %d, which uses its CPUs, has ended", j.ID,

@@ -18,20 +18,20 @@ func (in *Start) apply(s *State) (*Started, error) {
 		return nil, err
 	}
 	if ref := j.Spec.More().Het; ref != nil {
-		if err := s.checkHetStart(in, ref); err != nil {
+		if err := in.checkHet(s, ref); err != nil {
 			return nil, err
 		}
 	}
-	first, err := s.startJob(in)
+	first, err := in.start(s)
 	for i := range in.Rest {
-		_, failed := s.startJob(&in.Rest[i])
+		_, failed := in.Rest[i].start(s)
 		core.Assert(failed == nil, "component %d could start beside the others, and could not after them: %v",
 			in.Rest[i].Job, failed)
 	}
 	return first, err
 }
 
-func (s *State) startJob(in *Start) (*Started, error) {
+func (in *Start) start(s *State) (*Started, error) {
 	j, err := s.rec.LiveJob(in.Job)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ func (in *Register) apply(s *State) (*Reconciled, error) {
 	if err := checkHardware(in); err != nil {
 		return nil, err
 	}
-	raised := s.raiseNextJob(in)
+	raised := in.raiseNextJob(s)
 	for i := range in.Ended {
 		if _, err := in.Ended[i].apply(s); err != nil {
 			return nil, err
@@ -64,7 +64,7 @@ func (in *Register) apply(s *State) (*Reconciled, error) {
 	if rebooted {
 		s.loseJobsOn(in.Node, fmt.Sprintf("node %s was restarted", in.Node))
 	}
-	return &Reconciled{Kill: s.unwantedSteps(in), Node: n}, nil
+	return &Reconciled{Kill: in.unwantedSteps(s), Node: n}, nil
 }
 
 // checkHardware refuses an account that no machine could give.
@@ -96,7 +96,7 @@ func sameRegistration(a, b *core.Node) bool {
 }
 
 // unwantedSteps lists what runs on a node and should not.
-func (s *State) unwantedSteps(in *Register) []StepRef {
+func (in *Register) unwantedSteps(s *State) []StepRef {
 	var kill []StepRef
 	for _, r := range in.Running {
 		j, ok := s.rec.Job(r.Job)

@@ -55,7 +55,7 @@ func (in *Preempt) apply(s *State) (None, error) {
 }
 
 // checkpoint notes that a job has saved its work.
-func (s *State) checkpoint(in *UpdateJob, next *core.Job) error {
+func (in *UpdateJob) checkpoint(s *State, next *core.Job) error {
 	if in.Checkpoint == nil {
 		return nil
 	}

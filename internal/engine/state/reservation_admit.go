@@ -2,83 +2,14 @@ package state
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/engine/state/admit"
 	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
-	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/advance"
 )
-
-// admitReservationsAndLicenses checks the reservations and licenses a job asks for.
-func (s *State) admitReservationsAndLicenses(in *Submit, spec *core.Spec) error {
-	x := spec.Extra
-	if x == nil {
-		return nil
-	}
-	if x.Reservation != "" {
-		for name := range strings.SplitSeq(x.Reservation, ",") {
-			r, ok := s.rec.ReservationsByName()[name]
-			if !ok || r.Flags&core.ReserveTimeFloat != 0 {
-				return core.Errorf(core.Invalid, "there is no reservation %q that jobs can run in",
-					name).Because("invalid_reservation")
-			}
-			if !s.reservations.MayUse(r, in.Groups, spec) {
-				return core.Errorf(core.Denied, "reservation %s is not for %s in project %s", name, spec.User,
-					spec.Project).Because("reservation_access")
-			}
-		}
-	}
-	if x.Licenses != "" {
-		return s.admitLicenses(x.Licenses)
-	}
-	return nil
-}
-
-// admitLicenses refuses what can never be given: names that are not known, and more than there is.
-func (s *State) admitLicenses(text string) error {
-	list, any, err := grammar.ParseLicenses(text)
-	if err != nil {
-		return core.Errorf(core.Invalid, "%v", err).Because("invalid_license")
-	}
-	possible := false
-	for _, l := range list {
-		total, ok := s.cluster.LicenseTotals[l.Name]
-		switch {
-		case !ok:
-			return core.Errorf(core.Invalid, "there is no license %q", l.Name).Because("invalid_license")
-		case l.Count <= total:
-			possible = true
-		case !any:
-			return core.Errorf(core.Invalid, "the job requests %d of license %s; there are %d", l.Count, l.Name,
-				total).Because("invalid_license")
-		}
-	}
-	if !possible {
-		return core.Errorf(core.Invalid, "there are not enough licenses for any of %q", text).Because("invalid_license")
-	}
-	return nil
-}
-
-// admitDeadline checks the shortest time and the deadline of a job, once its limit is known.
-func (s *State) admitDeadline(spec *core.Spec) error {
-	x := spec.Extra
-	if x == nil || x.TimeMin == 0 && x.Deadline == 0 {
-		return nil
-	}
-	if x.TimeMin < 0 || x.TimeMin > spec.TimeLimit {
-		return core.Errorf(core.Invalid, "time_min: %v exceeds the time limit %v", x.TimeMin.Duration(),
-			spec.TimeLimit.Duration()).Because("time_limit")
-	}
-	if x.Deadline != 0 && jobs.LatestStart(spec) < max(s.rec.Now(), spec.Begin) {
-		return core.Errorf(core.Invalid, "deadline: the job could not end before %s",
-			x.Deadline.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("time_limit")
-	}
-	return nil
-}
 
 // recheckStart checks again what a start takes beside nodes: licenses, time, and its right to be there.
 func (s *State) recheckStart(j *core.Job, in *Start) error {
@@ -115,7 +46,7 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 }
 
 // updateConditions changes what a pending job asks for beside nodes.
-func (s *State) updateConditions(in *UpdateJob, next *core.Job, spec *core.Spec) error {
+func (in *UpdateJob) updateConditions(s *State, next *core.Job, spec *core.Spec) error {
 	if !in.Wish.Any() {
 		return nil
 	}
@@ -141,8 +72,8 @@ func (s *State) updateConditions(in *UpdateJob, next *core.Job, spec *core.Spec)
 	if err := speccheck.Spec(spec); err != nil {
 		return err
 	}
-	if err := s.admitReservationsAndLicenses(&Submit{By: in.By, Groups: in.Groups}, spec); err != nil {
+	if err := s.admission.ReservationsAndLicenses(&admit.Request{By: in.By, Groups: in.Groups}, spec); err != nil {
 		return err
 	}
-	return s.admitDeadline(spec)
+	return s.admission.Deadline(spec)
 }

@@ -65,11 +65,11 @@ func runOwner(r *core.Run) *core.Job {
 
 // submitUnfit records a job that no node could ever serve: it has failed, with the refusal as its message.
 func (in *Submit) submitUnfit(s *State, refusal error) (*Submitted, error) {
-	if err := s.admitRun(in); err != nil {
+	if err := in.checkRun(s); err != nil {
 		return nil, err
 	}
 	j := &core.Job{Spec: in.Spec, Submit: s.rec.Now(), Eligible: s.rec.Now()}
-	s.enqueueJob(in, j)
+	in.enqueue(s, j)
 	edit := s.jobs.Edit(j)
 	edit.End(core.Failed, core.ReasonNoCapacity, refusal.Error())
 	edit.Commit()

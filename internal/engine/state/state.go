@@ -66,6 +66,7 @@ type State struct {
 	rec          *live.Records
 	cluster      *cluster.Cluster
 	jobs         *jobs.Editor
+	admission    *admit.Admission
 	counts       *admit.Counts
 	submitKeys   *admit.Keys
 	maxSeenJob   core.JobID // see maxSeenAhead
@@ -112,6 +113,7 @@ func New(cfg Config, img *Image) *State {
 	s.rec.Set = credentials.NewSet(img.Credentials)
 	s.credentials = credentials.NewRegistry(&s.rec.Set, s.rec)
 	s.reservations = advance.New(s.rec, &s.cfg, s.cluster, s.people, s.jobs)
+	s.admission = admit.New(s.rec, &s.cfg, s.cluster, s.limits, s.reservations)
 	s.ranking = ranking.New(s.rec, &s.cfg, s.cluster, s.limits, s.people, s.jobs)
 	for _, q := range img.QOS {
 		s.rec.LoadQOS(q)

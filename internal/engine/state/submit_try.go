@@ -15,7 +15,7 @@ func (in *Try) apply(s *State) (*core.Job, error) {
 	if err := speccheck.Submission(in.Key, in.Spec, in.Components); err != nil {
 		return nil, err
 	}
-	j, err := s.prepareJob(&in.Submit, in.Spec)
+	j, err := in.Submit.prepare(s, in.Spec)
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,12 @@ package state
 
 import (
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/admit"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
 
 // updateRequest changes what a job asks for and how many tasks of its array may run.
-func (s *State) updateRequest(in *UpdateJob, next *core.Job, spec *core.Spec) error {
+func (in *UpdateJob) updateRequest(s *State, next *core.Job, spec *core.Spec) error {
 	c := &in.Spec
 	if c.Throttle != nil {
 		if next.Array == nil {
@@ -33,13 +34,13 @@ func (s *State) updateRequest(in *UpdateJob, next *core.Job, spec *core.Spec) er
 	if next.State != core.Pending {
 		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
 	}
-	by := &Submit{By: in.By, Groups: in.Groups, Strict: in.Strict}
+	by := &admit.Request{By: in.By, Groups: in.Groups, Strict: in.Strict}
 	if c.Project != nil {
 		spec.Project = *c.Project
-		if err := s.admitProject(by, spec); err != nil {
+		if err := s.admission.Project(by, spec); err != nil {
 			return err
 		}
-		if err := s.admitQOS(spec); err != nil {
+		if err := s.admission.QOS(spec); err != nil {
 			return err
 		}
 	}
@@ -56,7 +57,7 @@ func (s *State) updateRequest(in *UpdateJob, next *core.Job, spec *core.Spec) er
 		return err
 	}
 	next.Room = nil // it was found for another shape
-	return s.admitShape(by, spec)
+	return s.admission.Shape(by, spec)
 }
 
 // updateMailAndIO changes what decides nothing. A job that has started has its files open.

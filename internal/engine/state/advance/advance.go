@@ -195,8 +195,7 @@ func (a *Reservations) dropFromJob(j *core.Job, r *core.AdvanceReservation) {
 	edit.CommitWith(core.JobUpdated, core.Event{})
 }
 
-// forPlanner is a reservation as the planner is told of it: it knows projects by name only, so those below an
-// account are named too.
+// forPlanner returns a reservation for the planner. It lists all projects below its projects by name.
 func (a *Reservations) forPlanner(r *core.AdvanceReservation) *core.AdvanceReservation {
 	if len(r.Projects) == 0 {
 		return r

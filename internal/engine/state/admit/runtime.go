@@ -1,13 +1,13 @@
-package state
+package admit
 
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
 
-// admitRuntime fixes what the job runs in and checks what was asked of it. Containers may have anything of their nodes
+// Runtime fixes what the job runs in and checks what was asked of it. Containers may have anything of their nodes
 // whose project an administrator trusts, or where nobody else's jobs can be.
-func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
+func (a *Admission) Runtime(by core.Identity, spec *core.Spec) error {
 	c := spec.More().Container
 	said := spec.Runtime != ""
 	switch {
@@ -15,14 +15,14 @@ func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
 	case c != nil:
 		spec.Runtime = core.RuntimeContainer
 	default:
-		spec.Runtime = core.RuntimeIn(spec.Project, s.rec.Project)
+		spec.Runtime = core.RuntimeIn(spec.Project, a.rec.Project)
 	}
 	if err := speccheck.Runtime(spec, said); err != nil || c == nil {
 		return err
 	}
-	rules := &s.cfg.Containers
-	if p, ok := s.rec.Project(spec.Project); by.Admin || c.Submitter || ok && p.Trusted ||
-		s.cluster.OwnedBy(spec.Project, spec.Partition) {
+	rules := &a.cfg.Containers
+	if p, ok := a.rec.Project(spec.Project); by.Admin || c.Submitter || ok && p.Trusted ||
+		a.cluster.OwnedBy(spec.Project, spec.Partition) {
 		rules = nil
 	}
 	if bounded := rules != nil; c.Bounded != bounded {
