@@ -75,6 +75,28 @@ func (f Faults) In(file string) error {
 	return e
 }
 
+// Fault is a fault that is found after the configuration was read, at a place in it: ports, 0.
+func (c *Configuration) Fault(message string, loc ...any) Fault {
+	p := c.pathOf(loc...)
+	f := Fault{Path: p.String(), loc: p.loc(), Message: message, Type: typeValue, in: c.placeOf(loc...)}
+	if f.in != nil {
+		f.Line, f.Column = f.in.Line, f.in.Column
+	}
+	return f
+}
+
+// Wrote reports whether the configuration as it was read has a key, such as resources, memory, with something.
+func (c *Configuration) Wrote(keys ...string) bool {
+	n := c.root
+	for _, k := range keys {
+		if n == nil || n.Form != tree.Mapping {
+			return false
+		}
+		n = n.Get(k)
+	}
+	return n != nil && n.Form != tree.Null
+}
+
 // Detail is one entry of the answer to a request that does not fit its form (status 422).
 type Detail struct {
 	Type  string         `json:"type"`

@@ -35,6 +35,13 @@ func (r additionReader) additions(f *fields, tags *Tags) Additions {
 	r.addition(f, &a)
 	written := a
 	r.fromTags(f, *tags, &a)
+	if a.Runtime == core.RuntimeProcess {
+		for _, key := range []string{"image", "python", "nvcc", "docker"} {
+			if f.on(key) {
+				f.failAt(key, "needs a container; it cannot be combined with runtime: process")
+			}
+		}
+	}
 	if len(r.faults) > before {
 		return a
 	}
@@ -88,7 +95,7 @@ func (r additionReader) fromTags(f *fields, tags Tags, a *Additions) {
 		c.Keys = append(c.Keys, tree.Entry{Key: &tree.Node{Form: tree.Text, Text: part}, Value: v})
 	}
 	if len(keys.Keys) > 0 {
-		r.addition(&fields{r: r.reader, n: keys, p: p}, a)
+		r.addition(&fields{r: r.reader, n: keys, p: p, tags: true}, a)
 	}
 }
 
@@ -333,11 +340,14 @@ func (r additionReader) signal(n *tree.Node, p *path) (sig int, ok bool) {
 	return sig, ok
 }
 
+// tagOf is the tag that stands for a key.
+func tagOf(key string) string { return TagPrefix + strings.ReplaceAll(key, "_", "-") }
+
 // tags writes the additions as stock clients do.
 func (a *Additions) tags() (tags Tags) {
 	add := func(key, value string) {
 		if value != "" {
-			tags = append(tags, Tag{TagPrefix + strings.ReplaceAll(key, "_", "-"), toTag(key, value)})
+			tags = append(tags, Tag{tagOf(key), toTag(key, value)})
 		}
 	}
 	if a.Array != nil {

@@ -52,6 +52,7 @@ type fields struct {
 	n     *tree.Node
 	p     *path
 	known []string
+	tags  bool // the keys were written as tags with our prefix
 }
 
 // mapping begins a mapping; nil with a fault where n is none.
@@ -69,6 +70,9 @@ func (f *fields) get(key string) (*tree.Node, *path) {
 	v := f.n.Get(key)
 	if v == nil {
 		return nil, nil
+	}
+	if f.tags {
+		key = tagOf(key)
 	}
 	return v, f.p.key(key)
 }
