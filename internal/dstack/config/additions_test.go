@@ -61,7 +61,8 @@ func TestAdditions(t *testing.T) {
 	}
 	if got, want := valueAt(t, text, "tags"), `{"team":"blue","bireme-array":"0-9 20@4","bireme-depends-on":`+
 		`"afterok:prep afterany:42_3 afternotok:train afternotok:eval","bireme-partition":"gpu long","bireme-qos":"high",`+
-		`"bireme-account":"physics","bireme-time":"5400s","bireme-deadline":"2026-12-24T18:00:00","bireme-begin":"now+1hour",`+
+		`"bireme-account":"physics","bireme-time":"5400s","bireme-deadline":"2026-12-24T18:00:00",`+
+		`"bireme-begin":"now+1hour",`+
 		`"bireme-constraint":"=5Brack1 or rack2=5D and a100","bireme-switches":"1@30","bireme-requeue":"true",`+
 		`"bireme-checkpoint-signal":"USR1","bireme-checkpoint-grace":"300s","bireme-checkpoint-saved-file":"state.pt",`+
 		`"bireme-runtime":"process"}`; got != want {

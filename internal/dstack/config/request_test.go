@@ -18,8 +18,11 @@ func TestOldShapes(t *testing.T) {
 			`{"type":"task","commands":["a"],"resources":{"cpu":{"min":2,"max":null}}}`, "resources.cpu",
 			`{"arch":null,"count":{"min":2,"max":null}}`,
 		},
-		"nodes":  {`{"type":"task","commands":["a"],"nodes":1}`, "nodes", "1"},
-		"groups": {`{"type":"service","port":{"local_port":80,"container_port":8000},"replicas":[{"name":"0","count":{"min":1,"max":1},"commands":["a"]}]}`, "groups.0.replicas", `{"min":1,"max":1}`},
+		"nodes": {`{"type":"task","commands":["a"],"nodes":1}`, "nodes", "1"},
+		"groups": {
+			`{"type":"service","port":80,"replicas":[{"name":"0","count":{"min":1,"max":1},"commands":["a"]}]}`,
+			"groups.0.replicas", `{"min":1,"max":1}`,
+		},
 		"groups null": {
 			`{"type":"service","port":80,"commands":["a"],"replicas":{"min":1,"max":1},"groups":null}`, "replicas",
 			`{"min":1,"max":1}`,
@@ -63,8 +66,8 @@ func TestDetails(t *testing.T) {
 		`{"type":"task","commands":["a"],"ports":[80,"x"]}`: `[{"type":"value_error","loc":["body","run_spec",` +
 			`"configuration","task","ports",1],"msg":"Value error, must be a port such as 8080, 80:8080 or *:8080, from 1 to ` +
 			`65535, not \"x\"","input":"x","ctx":{"error":{}}}]`,
-		`{"type":"jobb"}`: `[{"type":"union_tag_invalid","loc":["body","run_spec","configuration"],"msg":"type: \"jobb\" is ` +
-			`not a configuration type; it is one of task, dev-environment, service, fleet, volume, gateway, preset","input":` +
+		`{"type":"jobb"}`: `[{"type":"union_tag_invalid","loc":["body","run_spec","configuration"],"msg":"type: \"jobb\" ` +
+			`is not a configuration type; it is one of task, dev-environment, service, fleet, volume, gateway, preset","input":` +
 			`"jobb"}]`,
 	} {
 		_, err := ReadJSON([]byte(in))
@@ -85,7 +88,8 @@ func TestDetails(t *testing.T) {
 
 func TestProfiles(t *testing.T) {
 	t.Parallel()
-	p, err := ReadProfiles([]byte("profiles:\n  - {name: a, default: yes, spot_policy: auto, max_duration: off}\n  - {}\n"))
+	p, err := ReadProfiles([]byte("profiles:\n" +
+		"  - {name: a, default: yes, spot_policy: auto, max_duration: off}\n  - {}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,12 +17,25 @@ func TestComplete(t *testing.T) {
 		key  string
 		want string // JSON of the key, or what the error says after "!"
 	}{
-		"args":        {"commands: ['echo ${{ run.args }} $$HOME $PWD']", []string{"a b", "c"}, nil, "commands", `["echo 'a b' c $HOME $PWD"]`},
-		"no args":     {"commands: ['echo ${{run.args}}.']", nil, nil, "commands", `["echo ."]`},
-		"only $$":     {"commands: ['echo $$']", nil, nil, "commands", `["echo $"]`},
-		"a group":     {"commands: ['${{ groups[0].nodes[0].IP_ADDRESS }} $$']", nil, nil, "commands", `["${{ groups[0].nodes[0].IP_ADDRESS }} $"]`},
-		"bare":        {"commands: [a]\nenv: [MINE, B=2]", nil, nil, "env", `{"MINE":"of the caller","B":"2"}`},
-		"-e wins":     {"commands: [a]\nenv: [MINE, B=2]", nil, []string{"B=3", "C=$$"}, "env", `{"MINE":"of the caller","B":"3","C":"$$"}`},
+		"args": {
+			"commands: ['echo ${{ run.args }} $$HOME $PWD']",
+			[]string{"a b", "c"},
+			nil, "commands",
+			`["echo 'a b' c $HOME $PWD"]`,
+		},
+		"no args": {"commands: ['echo ${{run.args}}.']", nil, nil, "commands", `["echo ."]`},
+		"only $$": {"commands: ['echo $$']", nil, nil, "commands", `["echo $"]`},
+		"a group": {
+			"commands: ['${{ groups[0].nodes[0].IP_ADDRESS }} $$']", nil, nil, "commands",
+			`["${{ groups[0].nodes[0].IP_ADDRESS }} $"]`,
+		},
+		"bare": {"commands: [a]\nenv: [MINE, B=2]", nil, nil, "env", `{"MINE":"of the caller","B":"2"}`},
+		"-e wins": {
+			"commands: [a]\nenv: [MINE, B=2]", nil,
+			[]string{"B=3", "C=$$"},
+			"env",
+			`{"MINE":"of the caller","B":"3","C":"$$"}`,
+		},
 		"-e takes":    {"commands: [a]", nil, []string{"MINE"}, "env", `{"MINE":"of the caller"}`},
 		"another":     {"commands: [a]\nenv: {A: {key: MINE}}", nil, nil, "env", `{"A":"of the caller"}`},
 		"no value":    {"commands: [a]\nenv: [THEIRS]", nil, nil, "", "!line 3, column 7: task.env: THEIRS has no value"},
@@ -63,29 +76,75 @@ func TestComplete(t *testing.T) {
 
 func TestVariablesRefused(t *testing.T) {
 	t.Parallel()
-	for src, want := range map[string]string{
-		"commands: ['echo ${{ run.args']":                                 `line 2, column 12: task.commands.0: "${{ run.args" is not closed by }}`,
-		"commands: ['echo ${{ a b }}']":                                   `"a b" is not the name of a variable`,
-		"commands: ['echo ${{ }}']":                                       `"" is not the name of a variable`,
-		"commands: ['echo ${{ run.id }}']":                                "${{ run.id }}: unknown variable; available in commands",
-		"commands: ['echo ${{ env.A }}']":                                 "commands write $A",
-		"commands: ['echo ${{ secrets.A }}']":                             "put it in env",
-		"commands: [a]\nenv: {A: '${{ env.B }}'}":                         "line 3, column 10: task.env.A: ${{ env.B }}",
-		"commands: [a]\nenv: ['A=${{ secrets.a.b }}']":                    `line 3, column 7: task.env.A: ${{ secrets.a.b }}: "a.b" is not the name of a secret`,
-		"commands: [a]\nenv: {A: '${{ groups[0].nodes[0].IP_ADDRESS }}'}": "addresses of groups are known in commands only",
-		"commands: ['${{ groups[1].nodes[0].IP_ADDRESS }}']":              "there is no group 1; the last is 0",
-		"commands: ['${{ groups[0].nodes[2].IP_ADDRESS }}']\nnodes: 2":    "group 0 is sure to have 2 members only",
-		"commands: ['${{ groups[0].replicas[0].IP_ADDRESS }}']":           "a task has nodes, not replicas",
-		"commands: ['${{ groups[0].nodes[0].NAME }}']":                    "write ${{ groups[i].nodes[j].IP_ADDRESS }}",
-		"commands: [a]\nvolumes: ['v-${{ run.args }}:/d']":                "line 3, column 11: task.volumes.0: ${{ run.args }}",
-		"groups: [{commands: ['${{ groups[3].nodes[0].IP_ADDRESS }}']}]":  "line 2, column 22: task.groups.0.commands.0: ${{ groups[3]",
+	for _, c := range []struct{ src, want string }{
+		{
+			"commands: ['echo ${{ run.args']",
+			`line 2, column 12: task.commands.0: "${{ run.args" is not closed by }}`,
+		},
+		{
+			"commands: ['echo ${{ a b }}']",
+			`"a b" is not the name of a variable`,
+		},
+		{
+			"commands: ['echo ${{ }}']",
+			`"" is not the name of a variable`,
+		},
+		{
+			"commands: ['echo ${{ run.id }}']",
+			"${{ run.id }}: unknown variable; available in commands",
+		},
+		{
+			"commands: ['echo ${{ env.A }}']",
+			"commands write $A",
+		},
+		{
+			"commands: ['echo ${{ secrets.A }}']",
+			"put it in env",
+		},
+		{
+			"commands: [a]\nenv: {A: '${{ env.B }}'}",
+			"line 3, column 10: task.env.A: ${{ env.B }}",
+		},
+		{
+			"commands: [a]\nenv: ['A=${{ secrets.a.b }}']",
+			`line 3, column 7: task.env.A: ${{ secrets.a.b }}: "a.b" is not the name of a secret`,
+		},
+		{
+			"commands: [a]\nenv: {A: '${{ groups[0].nodes[0].IP_ADDRESS }}'}",
+			"addresses of groups are known in commands only",
+		},
+		{
+			"commands: ['${{ groups[1].nodes[0].IP_ADDRESS }}']",
+			"there is no group 1; the last is 0",
+		},
+		{
+			"commands: ['${{ groups[0].nodes[2].IP_ADDRESS }}']\nnodes: 2",
+			"group 0 is sure to have 2 members only",
+		},
+		{
+			"commands: ['${{ groups[0].replicas[0].IP_ADDRESS }}']",
+			"a task has nodes, not replicas",
+		},
+		{
+			"commands: ['${{ groups[0].nodes[0].NAME }}']",
+			"write ${{ groups[i].nodes[j].IP_ADDRESS }}",
+		},
+		{
+			"commands: [a]\nvolumes: ['v-${{ run.args }}:/d']",
+			"line 3, column 11: task.volumes.0: ${{ run.args }}",
+		},
+		{
+			"groups: [{commands: ['${{ groups[3].nodes[0].IP_ADDRESS }}']}]",
+			"line 2, column 22: task.groups.0.commands.0: ${{ groups[3]",
+		},
 	} {
-		_, err := Read([]byte("type: task\n" + src + "\n"))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v; want %q", src, err, want)
+		_, err := Read([]byte("type: task\n" + c.src + "\n"))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %q", c.src, err, c.want)
 		}
 	}
-	const service = "type: service\nport: 80\ngroups:\n  - {replicas: 0..2, scaling: {metric: rps, target: 1}, commands: [a]}\n" +
+	const service = "type: service\nport: 80\ngroups:\n" +
+		"  - {replicas: 0..2, scaling: {metric: rps, target: 1}, commands: [a]}\n" +
 		"  - {replicas: 2, commands: ['${{ groups[%s].IP_ADDRESS }}']}\n"
 	for ref, want := range map[string]string{
 		"1].replicas[1": "", "1].nodes[1": "a service has replicas, not nodes", "0].replicas[0": "sure to have 0 members",
