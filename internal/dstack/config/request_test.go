@@ -67,7 +67,8 @@ func TestDetails(t *testing.T) {
 			`"configuration","task","ports",1],"msg":"Value error, must be a port such as 8080, 80:8080 or *:8080, from 1 to ` +
 			`65535, not \"x\"","input":"x","ctx":{"error":{}}}]`,
 		`{"type":"jobb"}`: `[{"type":"union_tag_invalid","loc":["body","run_spec","configuration"],"msg":"type: \"jobb\" ` +
-			`is not a configuration type; it is one of task, dev-environment, service, fleet, volume, gateway, preset","input":` +
+			`is not a configuration type; it is one of task, dev-environment, service, fleet, volume, gateway, preset",` +
+			`"input":` +
 			`"jobb"}]`,
 	} {
 		_, err := ReadJSON([]byte(in))
