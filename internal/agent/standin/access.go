@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,9 +39,12 @@ type access struct {
 	Proofs map[string]time.Time `json:"proofs"`        // when its registry last gave it, by user and credentials
 }
 
+// accessDir is the folder of these files.
+func (s *standIn) accessDir() string { return filepath.Join(filepath.Dir(s.c.Dir), "image-access") }
+
 // accessFile is where the file of an image is, if it is private.
 func (s *standIn) accessFile(id string) string {
-	return filepath.Join(filepath.Dir(s.c.Dir), "image-access", filepath.Base(strings.ReplaceAll(id, ":", "-")))
+	return filepath.Join(s.accessDir(), filepath.Base(strings.ReplaceAll(id, ":", "-")))
 }
 
 // accessOf reads what is known of an image; nil: it is everybody's.
@@ -54,6 +58,14 @@ func (s *standIn) accessOf(id string) (*access, error) {
 		err = json.Unmarshal(b, a)
 	}
 	return a, err
+}
+
+// settledAccess is accessOf after pulls that were cut have been dealt with.
+func (s *standIn) settledAccess(ctx context.Context, id string) (*access, error) {
+	if err := s.settlePulls(ctx); err != nil {
+		return nil, err
+	}
+	return s.accessOf(id)
 }
 
 // proof names this launch's user and credentials, without telling them.
@@ -72,16 +84,25 @@ func (s *standIn) pull(ctx context.Context, progress func(docker.Progress)) erro
 	if err != nil {
 		return err
 	}
-	s.had = make(map[string]bool, len(list))
+	s.had = make(map[string][]string, len(list))
 	for i := range list {
-		s.had[list[i].ID] = true
+		s.had[list[i].ID] = slices.Concat(list[i].RepoTags, list[i].RepoDigests)
 	}
-	return s.engine.Pull(ctx, s.c.Image, s.auth, progress)
+	if s.auth == nil {
+		return s.engine.Pull(ctx, s.c.Image, nil, progress)
+	}
+	if err := s.beginPull(); err != nil {
+		return err
+	}
+	err = s.engine.Pull(ctx, s.c.Image, s.auth, progress)
+	if err != nil && ctx.Err() == nil { // else the engine may be about to complete it
+		return errors.Join(err, s.endPull())
+	}
+	return err
 }
 
 // lockAccess keeps other stand-ins from the files of private images until the lock is closed.
-func (s *standIn) lockAccess() (*os.File, error) {
-	dir := filepath.Join(filepath.Dir(s.c.Dir), "image-access")
+func lockAccess(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -99,11 +120,18 @@ func (s *standIn) lockAccess() (*os.File, error) {
 // noteAccess writes down that a registry gave an image to this launch's user: what it gives without credentials is
 // everybody's. It fails where an image is private to another repository.
 func (s *standIn) noteAccess(ctx context.Context, id string) error {
-	a, err := s.accessOf(id)
+	a, err := s.settledAccess(ctx, id)
 	if err != nil {
 		return fmt.Errorf("who may run image %s is not known: %w", s.c.Image, err)
 	}
-	if a != nil && repository(a.Ref) != repository(s.c.Image) { // before the lock: the registry may be slow
+	switch {
+	case a == nil:
+	case a.Ref == "" && s.ownsUnnamed(a, id): // of a version before this one, which did not write it down
+	case a.Ref == "":
+		_ = s.engine.RemoveImage(context.WithoutCancel(ctx), s.c.Image) // the name only
+		return fmt.Errorf("image %s is private, and this node does not know which repository it came from: it is "+
+			"fetched anew when an administrator has removed it from the node's container engine", s.c.Image)
+	case repository(a.Ref) != repository(s.c.Image): // before the lock: the registry may be slow
 		public, err := s.isPublic(ctx, a.Ref, id)
 		if err != nil {
 			_ = s.engine.RemoveImage(context.WithoutCancel(ctx), s.c.Image) // the name only; the image has another one
@@ -116,7 +144,7 @@ func (s *standIn) noteAccess(ctx context.Context, id string) error {
 			return s.forgetAccess(a)
 		}
 	}
-	lock, err := s.lockAccess()
+	lock, err := lockAccess(s.accessDir())
 	if err != nil {
 		return err
 	}
@@ -131,12 +159,27 @@ func (s *standIn) noteAccess(ctx context.Context, id string) error {
 		return removeFile(a.path)
 	}
 	if a == nil {
-		if s.had[id] { // everybody's before: credentials for another name of it make it nobody's own
+		if _, had := s.had[id]; had { // everybody's before: credentials for another name of it make it nobody's own
 			return nil
 		}
 		a = &access{path: s.accessFile(id), Ref: s.c.Image, Proofs: map[string]time.Time{}}
 	}
+	if a.Ref == "" {
+		a.Ref = s.c.Image
+	}
 	return a.add(s.proof(), time.Now())
+}
+
+// ownsUnnamed is true for a launch that may say where an image came from whose file does not tell: its user has shown
+// that before, or all names of the image that it had before this pull are in the launch's repository.
+func (s *standIn) ownsUnnamed(a *access, id string) bool {
+	if _, known := a.Proofs[s.proof()]; known {
+		return true
+	}
+	names := s.had[id]
+	return len(names) > 0 && !slices.ContainsFunc(names, func(ref string) bool {
+		return repository(ref) != repository(s.c.Image)
+	})
 }
 
 // isPublic asks the registry that an image came from for it without credentials. The error says why it is not given.
@@ -157,7 +200,7 @@ func (s *standIn) isPublic(ctx context.Context, ref, id string) (bool, error) {
 
 // forgetAccess makes an image everybody's.
 func (s *standIn) forgetAccess(a *access) error {
-	lock, err := s.lockAccess()
+	lock, err := lockAccess(s.accessDir())
 	if err != nil {
 		return err
 	}
@@ -180,6 +223,10 @@ func (a *access) add(proof string, now time.Time) error {
 		}
 	}
 	a.Proofs[proof] = now
+	return a.write()
+}
+
+func (a *access) write() error {
 	b, err := json.Marshal(a)
 	if err != nil {
 		return err
@@ -213,7 +260,7 @@ func repository(ref string) string {
 // allowed makes sure that this launch's user may run an image that the engine had: again tells that it was fetched
 // anew, so that the container is to be made of what came.
 func (s *standIn) allowed(ctx context.Context, id string) (again bool, err error) {
-	a, err := s.accessOf(id)
+	a, err := s.settledAccess(ctx, id)
 	if err != nil {
 		return false, fmt.Errorf("who may run image %s is not known: %w", s.c.Image, err)
 	}

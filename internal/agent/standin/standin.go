@@ -36,9 +36,11 @@ type standIn struct {
 	env    []string
 	auth   *docker.Auth
 	image  *docker.Image
-	had    map[string]bool // images that the engine had before the last pull, by id
-	id     string
-	shown  []shown
+	had    map[string][]string // names of the images that the engine had before the last pull, by id
+	// fetching is the note of a pull with credentials that is not over; nil: there is none.
+	fetching *os.File
+	id       string
+	shown    []shown
 
 	mu      sync.Mutex
 	conn    *wire.PassConn // to the first process inside; nil: not there yet
@@ -251,6 +253,9 @@ func (s *standIn) own(ctx context.Context, name string, spec *docker.Spec, fetch
 	}
 	if fetched {
 		if err := s.noteAccess(ctx, id); err != nil {
+			return err
+		}
+		if err := s.endPull(); err != nil {
 			return err
 		}
 	}
