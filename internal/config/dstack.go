@@ -18,6 +18,8 @@ type Dstack struct {
 	PlainHTTP bool `yaml:"plain_http"`
 	// managers of a project see and change its secrets too, not its administrators alone
 	ManagersManageSecrets bool `yaml:"managers_manage_secrets"`
+	// a run that finds no free nodes within seconds fails with "no capacity", as in dstack, instead of waiting for them
+	FailBusy bool `yaml:"fail_busy"`
 	// the largest archive of files, or of changes to a repository, that is taken
 	Upload Size `yaml:"upload"`
 	// of all that one user has uploaded

@@ -33,6 +33,9 @@ func (b *builder) place(spec *core.Spec) error {
 	if at == nil {
 		return nil
 	}
+	if !slices.ContainsFunc(at.Nodes, func(p *Place) bool { return p.Node.Hardware.TmpDisk > 0 }) {
+		spec.Extra.TmpDisk = 0 // nobody knows how much disk there is
+	}
 	var features []string
 	if miss := missing(p); miss != "" {
 		features = append(features, miss)

@@ -18,8 +18,6 @@ type View struct {
 	Listener attach.Listener                // where jobs are reached by SSH
 	// FleetOf names the fleet of a node, which may be a partition, and its id.
 	FleetOf func(n *core.Node, part core.PartitionName) wire.NamedID
-	// Runtime is that of projects.
-	Runtime func(core.ProjectName) string
 
 	WithJobs    bool
 	Submissions int // of each job, the newest; below 0: all
@@ -118,7 +116,7 @@ func runMessage(status string, at stage, j *core.Job) string {
 
 // jobs shows a run node by node.
 func (v *View) jobs(r *Shown, at stage) []wire.Job {
-	specs := r.Spec.JobSpecs(r.Run.Name, v.Runtime(r.Run.Project))
+	specs := r.Spec.JobSpecs(r.Run.Name, r.Job.Spec.Runtime)
 	out := make([]wire.Job, len(specs))
 	for rank, spec := range specs {
 		out[rank] = wire.Job{Spec: spec, Submissions: v.submissions(r, at, rank)}
@@ -173,8 +171,8 @@ func (v *View) submission(r *Shown, j *core.Job, at stage, rank int) wire.JobSub
 	if at.reason != core.EndNone {
 		text := string(at.reason)
 		out.TerminationReason = &text
-		if j.Message != "" {
-			out.TerminationReasonMessage = &j.Message
+		if text := endMessage(j, at.reason); text != "" {
+			out.TerminationReasonMessage = &text
 		}
 		if e := endings[text]; e.err != "" && at.status != wire.JobTerminating {
 			out.Error = &e.err

@@ -54,6 +54,21 @@ var runEndings = map[core.Termination]struct{ status, err string }{
 // noFleets begins the message of a run for which there is no node at all. Clients match on it.
 const noFleets = "No matching fleet found"
 
+// endMessage tells why a job ended. A run for which there is no node at all is told so in the words that clients match
+// on, with what was tried.
+func endMessage(j *core.Job, reason core.Termination) string {
+	text := j.Message
+	if reason != core.EndNoCapacity || j.Start != 0 {
+		return text
+	}
+	for _, none := range []string{"no node has the feature", "no partition was given"} {
+		if strings.HasPrefix(text, none) {
+			return noFleets + ": " + text
+		}
+	}
+	return text
+}
+
 // jobMessage is the text that clients show for a job.
 func jobMessage(status string, reason core.Termination, message string, exit *int32) string {
 	switch {
@@ -111,7 +126,7 @@ func stageOf(j *core.Job, waiting, launching string) stage {
 		}
 		x.exit = &code
 	}
-	x.message = jobMessage(x.status, x.reason, j.Message, x.exit)
+	x.message = jobMessage(x.status, x.reason, endMessage(j, x.reason), x.exit)
 	return x
 }
 

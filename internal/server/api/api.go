@@ -117,7 +117,8 @@ func New(d Deps) *API {
 	}
 	a.streams.Watch, a.events.Watch = a.watch, a.watch
 	a.routes = append(a.table(), dstackapi.Routes(dstackapi.Deps{
-		Base: b, Tokens: a.tokens, Fleets: a.fleets, Vault: d.Vault, Uploads: d.Uploads, SSH: d.SSH,
+		Base: b, Tokens: a.tokens, Fleets: a.fleets, Vault: d.Vault, Uploads: d.Uploads, SSH: d.SSH, Jobs: a.jobs,
+		Submissions: a.submissions, Logs: d.Logs, Samples: d.Samples,
 	})...)
 	a.mux = a.newMux()
 	a.cancel = d.Engine.Subscribe(a.published)

@@ -5,24 +5,32 @@ import (
 	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/identity"
+	"bireme.dev/bireme/internal/server/api/jobs"
 	"bireme.dev/bireme/internal/server/api/nodes"
 	"bireme.dev/bireme/internal/server/dstackapi/absent"
 	"bireme.dev/bireme/internal/server/dstackapi/fleets"
 	"bireme.dev/bireme/internal/server/dstackapi/front"
 	"bireme.dev/bireme/internal/server/dstackapi/people"
 	"bireme.dev/bireme/internal/server/dstackapi/repos"
+	"bireme.dev/bireme/internal/server/dstackapi/runs"
 	"bireme.dev/bireme/internal/server/dstackapi/secrets"
+	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/uploads"
 	"bireme.dev/bireme/internal/server/vault"
 )
 
 // Deps are the parts that the handlers stand on: those of the native API.
 type Deps struct {
-	Base    *call.Base
-	Tokens  *identity.Tokens
-	Fleets  *nodes.Fleets
-	Vault   *vault.Vault
-	Uploads *uploads.Store
+	Base        *call.Base
+	Tokens      *identity.Tokens
+	Fleets      *nodes.Fleets
+	Vault       *vault.Vault
+	Uploads     *uploads.Store
+	Jobs        *jobs.Jobs
+	Submissions *jobs.Submissions
+	Logs        *logstore.Store
+	Samples     *samples.Store
 	// SSH is the listener that leads into jobs, for clients that reach the API by a host name; without a port there is
 	// none.
 	SSH func(host string) attach.Listener
@@ -32,7 +40,12 @@ type Deps struct {
 func Routes(d Deps) []call.Route {
 	frame := &front.Frame{Base: d.Base}
 	rows := serverRows()
-	rows = append(rows, people.New(d.Base, d.Tokens, d.Vault).Rows()...)
+	users := people.New(d.Base, d.Tokens, d.Vault)
+	rows = append(rows, users.Rows()...)
+	rows = append(rows, (&runs.Runs{
+		Base: d.Base, Jobs: d.Jobs, Submissions: d.Submissions, Logs: d.Logs, Samples: d.Samples, SSH: d.SSH,
+		UserKey: users.PublicKey,
+	}).Rows()...)
 	rows = append(rows, secrets.New(d.Base, d.Vault).Rows()...)
 	rows = append(rows, fleets.New(d.Base, d.Fleets).Rows()...)
 	rows = append(rows, absent.Rows()...)

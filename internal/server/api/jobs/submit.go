@@ -158,6 +158,9 @@ func answerSubmit(w http.ResponseWriter, id core.JobID, duplicate bool, run stri
 	return nil
 }
 
+// Hash names a blob, as that of a submission is named.
+func (a *Submissions) Hash(data []byte) core.Hash { return a.hashOf(data) }
+
 // hashOf names a blob. Equal blobs have equal names; whoever has the names but not the key cannot try what a blob
 // might be.
 func (a *Submissions) hashOf(data []byte) (h core.Hash) {

@@ -49,6 +49,20 @@ func (a *People) ensureKey(c *front.Call) (string, error) {
 	return string(private), err
 }
 
+// PublicKey is the caller's public key, of a pair that is made at its first use.
+func (a *People) PublicKey(c *front.Call) (string, error) {
+	if _, ok := c.Snap.Credential(core.SSHKeyCredential, string(c.User), ""); !ok {
+		if _, err := a.ensureKey(c); err != nil {
+			return "", err
+		}
+	}
+	k, ok := a.Engine.Snapshot().Credential(core.SSHKeyCredential, string(c.User), "")
+	if !ok {
+		return "", core.Errorf(core.Conflict, "the SSH key of %s was removed meanwhile; try again", c.User)
+	}
+	return k.Info, nil
+}
+
 // makeKey makes a user's key pair. The private part leaves this function sealed.
 func (a *People) makeKey(c *front.Call, user core.UserName, isNew bool) error {
 	public, private, err := newKeyPair(string(user))
