@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
@@ -16,17 +17,20 @@ const (
 	dindImage  = "dstackai/dind"
 )
 
+// Images are those of containers that name none; an empty one is dstack's own.
+type Images struct{ Base, Devel, Docker string }
+
 // imageOf is the image of a run.
-func imageOf(r *config.Run) string {
+func imageOf(r *config.Run, site Images) string {
 	switch {
 	case r.Image != nil:
 		return *r.Image
 	case config.Value(r.Docker):
-		return dindImage
+		return cmp.Or(site.Docker, dindImage)
 	case config.Value(r.NVCC):
-		return develImage
+		return cmp.Or(site.Devel, develImage)
 	}
-	return baseImage
+	return cmp.Or(site.Base, baseImage)
 }
 
 // shellOf is the shell that runs the commands.
@@ -44,8 +48,8 @@ func shellOf(r *config.Run, contained bool) string {
 func (b *builder) container(shm core.Bytes) *core.Container {
 	r := b.run
 	c := &core.Container{
-		Image: imageOf(r), WorkDir: config.Value(r.WorkingDir), User: config.Value(r.User),
-		Privileged: r.Privileged || config.Value(r.Docker), Shm: shm,
+		Image: imageOf(r, b.o.Images), WorkDir: config.Value(r.WorkingDir), User: config.Value(r.User),
+		Privileged: r.Privileged || config.Value(r.Docker), Shm: shm, Terminal: true,
 	}
 	for i := range r.Volumes {
 		m := &r.Volumes[i]
@@ -108,6 +112,9 @@ func (b *builder) script() string {
 		t.WriteString(prelude(b.run) + "export DSTACK_WORKING_DIR=\"$PWD\"\n")
 	} else {
 		t.WriteString(chdir(config.Value(b.run.WorkingDir)))
+	}
+	if repo := b.s.repo(b.o.Name); repo != nil {
+		t.WriteString(repo.Script())
 	}
 	for i, c := range commands {
 		if i > 0 {

@@ -43,7 +43,7 @@ func (s *Spec) jobSpec(run, projectRuntime string, num, of int) *wire.JobSpec {
 		},
 	}
 	if contained {
-		j.ImageName = imageOf(r)
+		j.ImageName = imageOf(r, Images{})
 	}
 	if r.SingleBranch != nil {
 		j.SingleBranch = *r.SingleBranch

@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/config"
+	"bireme.dev/bireme/internal/dstack/secrets"
 )
 
 // Options are what a submission needs beside the run's description.
@@ -17,8 +18,9 @@ type Options struct {
 	Runtime string // of the project, for a run that does not say its own
 	From    core.Origin
 	Now     time.Time
-	// Secret gives the value of ${{ secrets.NAME }}.
+	// Secret looks for ${{ secrets.NAME }}; nil: nobody looks before the run is launched.
 	Secret func(name string) (string, error)
+	Images Images
 	// Job gives the number of a run's job, for depends_on.
 	Job func(run string) (string, error)
 	// FailBusy has a run fail that cannot start at once, as dstack does, instead of waiting.
@@ -39,7 +41,7 @@ func (s *Spec) Submit(o Options) (*client.Submit, error) {
 		IO: core.IO{WorkDir: "/", Stream: true}, From: o.From,
 		Extra: &core.Extra{
 			LoginEnv: !b.contains, TmpDisk: req.disk, RunPriority: int32(config.Value(b.run.Priority)), GPU: req.ask,
-			KillGrace: core.Seconds(stopDuration(b.policy.StopDuration)), Rules: b.rules(),
+			KillGrace: b.killGrace(), Rules: b.rules(), Repo: s.repository(),
 		},
 	}
 	if b.contains {
@@ -72,12 +74,18 @@ func (s *Spec) Submit(o Options) (*client.Submit, error) {
 	return out, nil
 }
 
-// stopDuration is the grace between the request to stop and the end, in seconds; 0: the cluster's.
-func stopDuration(l *config.Limit) int64 {
-	if l == nil || l.Off {
-		return 0
+// killAfter is how long commands on a terminal have after Ctrl+C, as in dstack.
+const killAfter = 10
+
+// killGrace is the time between the request to stop and the end; 0: the cluster's.
+func (b *builder) killGrace() core.Seconds {
+	switch l := b.policy.StopDuration; {
+	case l != nil && !l.Off:
+		return core.Seconds(l.Seconds)
+	case b.contains:
+		return killAfter
 	}
-	return l.Seconds
+	return 0
 }
 
 // builder makes a submission of a run.
@@ -182,44 +190,34 @@ func (b *builder) additions(spec *core.Spec) error {
 	return nil
 }
 
-// environment gives the variables of the run, with what a registry wants to know among them.
+// environment gives the variables of the run, with what a registry wants to know among them. Secrets stay references:
+// they are resolved when the run is launched, and only looked for here.
 func (b *builder) environment() ([]string, error) {
-	expand := func(key, text string) (string, error) {
-		out, err := config.Expand(text, func(name string) (string, bool, error) {
-			secret, ok := strings.CutPrefix(name, "secrets.")
-			if !ok || b.o.Secret == nil {
-				return "", false, refuse("%s: ${{ %s }}: unknown variable", key, name)
-			}
-			v, err := b.o.Secret(secret)
-			return v, false, err
-		})
-		return out, err
-	}
 	var env []string
 	for _, v := range b.run.Env {
 		if v.From != "" {
 			return nil, refuse("env: %s has no value", v.Name)
 		}
-		text, err := expand("env."+v.Name, v.Value)
-		if err != nil {
-			return nil, err
-		}
-		env = append(env, v.Name+"="+text)
+		env = append(env, v.Name+"="+v.Value)
 	}
 	if a := b.run.RegistryAuth; a != nil && b.contains {
-		user, err := expand("registry_auth.username", a.Username)
-		if err != nil {
-			return nil, err
-		}
-		password, err := expand("registry_auth.password", a.Password)
-		if err != nil {
-			return nil, err
-		}
-		text, err := json.Marshal(map[string]string{"username": user, "password": password})
+		text, err := json.Marshal(map[string]string{"username": a.Username, "password": a.Password})
 		if err != nil {
 			return nil, err
 		}
 		env = append(env, core.RegistryAuth+"="+string(text))
+	}
+	names, err := secrets.Names([]byte(strings.Join(env, "\x00")))
+	if err != nil {
+		return nil, refuse("%v", err)
+	}
+	for _, name := range names {
+		if b.o.Secret == nil {
+			continue
+		}
+		if _, err := b.o.Secret(name); err != nil {
+			return nil, err
+		}
 	}
 	return env, nil
 }
