@@ -2,13 +2,12 @@ package state
 
 import (
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/engine/state/people"
 )
 
 // authorizeUpdate refuses changes of somebody else's job. A manager of its project may hold it, release it and let
 // others go first, as coordinators in Slurm; all else would be written into a job that runs as its owner.
 func (in *UpdateJob) authorizeUpdate(s *State, j *core.Job) error {
-	if err := s.authorize(in.By, j); err != nil || in.By.Admin || in.By.User == j.Spec.User {
+	if err := s.rec.AuthorizeJob(in.By, j); err != nil || in.By.Admin || in.By.User == j.Spec.User {
 		return err
 	}
 	if in.TimeLimit == nil && in.Name == nil && in.Partition == nil && in.QOS == nil && in.Site == nil && in.Run == nil &&
@@ -19,15 +18,4 @@ func (in *UpdateJob) authorizeUpdate(s *State, j *core.Job) error {
 	return core.Errorf(core.Denied,
 		"job %d belongs to %s: a manager of project %s may stop, hold, release and requeue it and lower its priority, "+
 			"but not change what it asks for or where it writes", j.ID, j.Spec.User, j.Spec.Project).Because("access_denied")
-}
-
-// authorize tells whether somebody may steer a job: its owner, an administrator, or a manager of its project.
-func (s *State) authorize(by core.Identity, j *core.Job) error {
-	if err := people.CheckTokenProject(by, j.Spec.Project); err != nil {
-		return err
-	}
-	if by.Admin || by.User == j.Spec.User || s.rec.IsManager(by, j.Spec.Project) {
-		return nil
-	}
-	return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
 }

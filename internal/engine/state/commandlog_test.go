@@ -16,6 +16,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/engine/state/nodes"
 	"bireme.dev/bireme/internal/policy"
 )
 
@@ -291,7 +292,7 @@ func (c *chaos) nodeLife() {
 	case 4:
 		_, _ = c.do(&Fenced{Node: n, Jobs: []core.JobID{c.live()}})
 	default:
-		verbs := nodeVerbs
+		verbs := nodes.Verbs
 		_, _ = c.do(&UpdateNode{
 			By: root, Node: n, State: verbs[c.choose(len(verbs))], Next: c.pick("", "resume", "down"), Reason: c.pick("", "r"),
 			ResumeAfter: core.Seconds(c.choose(3)-1) * 600, System: c.choose(5) == 0,

@@ -73,49 +73,19 @@ func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
 		h := &next.Hosts[i]
 		if was, ok := s.rec.Node(h.Node); !ok || was.Fleet != next.Name {
 			n := &core.Node{Name: h.Node, Fleet: next.Name, Roles: core.Compute, Weight: 1}
-			_, _ = (&PutNode{Node: n}).apply(s) // it returns no error
+			s.nodes.Put(n)
 		}
 		if h.Leaving {
-			s.takeHostDown(h)
+			s.nodes.TakeDown(h.Node, "it leaves its fleet")
 		}
 	}
 	s.fleets.Store(next, in.By.User)
-	s.setFleetBlocks(next)
+	s.nodes.SetFleetBlocks(next)
 	return plan, nil
 }
 
-// checkMayEndJobs refuses a manager whose removal of a host would end jobs of other projects.
-func (s *State) checkMayEndJobs(by core.Identity, project core.ProjectName, hosts []*core.FleetHost) error {
-	for _, h := range hosts {
-		for _, id := range s.cluster.JobIDsOn(h.Node) {
-			if j, ok := s.rec.Job(id); ok && !by.Admin && j.Spec.Project != project {
-				return core.Errorf(core.Denied,
-					"host %s (node %s) stays: job %d of another project runs there, and only an administrator ends it", h.Login.Host,
-					h.Node, id).Because("access_denied")
-			}
-		}
-	}
-	return nil
-}
-
-// takeHostDown sets the node of a leaving host down, which ends its jobs.
-func (s *State) takeHostDown(h *core.FleetHost) {
-	_, _ = (&UpdateNode{Node: h.Node, State: "down", Reason: "it leaves its fleet", System: true}).apply(s)
-}
-
-// authorizeFleetHosts returns a copy of a fleet that the caller may change, and the hosts with these numbers in it.
-func (s *State) authorizeFleetHosts(by core.Identity, verb, name string, nums []int32) (*core.Fleet, []*core.FleetHost,
-	error,
-) {
-	f, err := s.fleets.Authorize(by, name, verb, s.rec.Role)
-	if err != nil {
-		return nil, nil, err
-	}
-	return fleets.SelectHosts(f, nums)
-}
-
 func (in *DropFleet) apply(s *State) (None, error) {
-	next, hosts, err := s.authorizeFleetHosts(in.By, "may delete", in.Name, in.Hosts)
+	next, hosts, err := s.fleets.AuthorizeHosts(in.By, "may delete", in.Name, in.Hosts, s.rec.Role)
 	if err != nil {
 		return none, err
 	}
@@ -126,11 +96,11 @@ func (in *DropFleet) apply(s *State) (None, error) {
 	if err := fleets.CheckIdle(next, in.Force, "--force", s.cluster.JobIDsOn); err != nil {
 		return none, err
 	}
-	if err := s.checkMayEndJobs(in.By, next.Project, hosts); err != nil {
+	if err := in.checkMayEndJobs(s, next.Project, hosts); err != nil {
 		return none, err
 	}
 	for _, h := range hosts {
-		s.takeHostDown(h)
+		s.nodes.TakeDown(h.Node, "it leaves its fleet")
 	}
 	if next.Leaving && len(next.Hosts) == 0 {
 		s.fleets.Delete(next)
@@ -141,7 +111,7 @@ func (in *DropFleet) apply(s *State) (None, error) {
 }
 
 func (in *TrustFleet) apply(s *State) (None, error) {
-	next, hosts, err := s.authorizeFleetHosts(in.By, "may change", in.Name, in.Hosts)
+	next, hosts, err := s.fleets.AuthorizeHosts(in.By, "may change", in.Name, in.Hosts, s.rec.Role)
 	if err != nil {
 		return none, err
 	}
@@ -167,7 +137,7 @@ func (in *FleetNews) apply(s *State) (None, error) {
 		if in.Cause != nil {
 			why = *in.Cause
 		}
-		s.deleteNode(h.Node, why)
+		s.nodes.Delete(h.Node, why)
 		next.Hosts = slices.DeleteFunc(next.Hosts, func(o core.FleetHost) bool { return o.Num == in.Num })
 		next.Keys = fleets.KeysInUse(next.Keys, nil, next.Hosts)
 		if next.Leaving && len(next.Hosts) == 0 {
@@ -188,4 +158,18 @@ func (in *FleetNews) apply(s *State) (None, error) {
 		return (&NodeKey{Node: n.Name, Do: KeyPin, Key: in.Key, Roles: core.Compute, Ends: in.Ends}).apply(s)
 	}
 	return none, nil
+}
+
+// checkMayEndJobs refuses a manager whose removal of a host would end jobs of other projects.
+func (in *DropFleet) checkMayEndJobs(s *State, project core.ProjectName, hosts []*core.FleetHost) error {
+	for _, h := range hosts {
+		for _, id := range s.cluster.JobIDsOn(h.Node) {
+			if j, ok := s.rec.Job(id); ok && !in.By.Admin && j.Spec.Project != project {
+				return core.Errorf(core.Denied,
+					"host %s (node %s) stays: job %d of another project runs there, and only an administrator ends it", h.Login.Host,
+					h.Node, id).Because("access_denied")
+			}
+		}
+	}
+	return nil
 }

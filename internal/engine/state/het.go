@@ -79,7 +79,7 @@ func (in *Start) checkHet(s *State, ref *core.HetRef) error {
 		if err := s.limits.CheckStart(j, part.Alloc); err != nil {
 			return err
 		}
-		if err := s.recheckStart(j, part); err != nil {
+		if err := part.recheck(s, j); err != nil {
 			return err
 		}
 		if !s.cluster.PlacementFree(j, part.Alloc) {

@@ -4,6 +4,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine/state/jobs"
+	"bireme.dev/bireme/internal/engine/state/nodes"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -143,16 +144,7 @@ type Fenced struct {
 }
 
 // UpdateNode changes a node's administrative state. Reply: nil.
-type UpdateNode struct {
-	By     core.Identity
-	Node   core.NodeName
-	State  string // a name of nodeVerbs, "" for none
-	Next   string // with a reboot: "resume" or "down" when it is back, "" as it was
-	Reason string
-	System bool // by Bireme itself (unkillable step, failed prolog), not a person
-	// ResumeAfter is when a node that is down or drained is resumed; 0: as it was, negative: not by itself.
-	ResumeAfter core.Seconds
-}
+type UpdateNode nodes.Request
 
 // UpdateJob changes a job. Nil fields stay. Reply: nil.
 type UpdateJob struct {

@@ -135,6 +135,6 @@ func (s *State) Apply(in Input) (any, error) {
 
 // afterInput does what an input leaves to be done once, whatever it changed.
 func (s *State) afterInput() {
-	s.updateIdleTimes()
-	s.runIdleActions()
+	s.nodes.UpdateIdleTimes()
+	s.nodes.RunIdleActions()
 }

@@ -57,11 +57,11 @@ func (in *Cancel) cancelTasks(s *State, j *core.Job, started map[int32]core.JobI
 	if len(targets)+waiting.Len() == 0 {
 		return core.Errorf(core.NotFound, "there is no such live task of array %d", in.Job).Because("invalid_job_id")
 	}
-	if err := s.authorizeAll(in.By, targets); err != nil {
+	if err := in.authorizeAll(s, targets); err != nil {
 		return err
 	}
 	if !waiting.Empty() {
-		if err := s.authorize(in.By, j); err != nil {
+		if err := s.rec.AuthorizeJob(in.By, j); err != nil {
 			return err
 		}
 		if containsState(in.States, core.Pending) {
@@ -101,20 +101,9 @@ func (in *Cancel) stop(now core.Time) *core.Stop {
 	return st
 }
 
-func (s *State) authorizeAll(by core.Identity, ids []core.JobID) error {
-	for _, id := range ids {
-		if j, ok := s.rec.Job(id); ok {
-			if err := s.authorize(by, j); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 func (in *Cancel) cancelAll(s *State, ids []core.JobID) error {
 	slices.Sort(ids)
-	if err := s.authorizeAll(in.By, ids); err != nil {
+	if err := in.authorizeAll(s, ids); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -161,7 +150,7 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 	if err := in.authorizeUpdate(s, j); err != nil {
 		return none, err
 	}
-	if err := s.checkUsable(j); err != nil {
+	if err := s.unusable.check(j); err != nil {
 		return none, err
 	}
 	if j.State.Final() {
@@ -360,10 +349,10 @@ func (in *Requeue) apply(s *State) (None, error) {
 	if err != nil {
 		return none, err
 	}
-	if err := s.authorize(in.By, j); err != nil {
+	if err := s.rec.AuthorizeJob(in.By, j); err != nil {
 		return none, err
 	}
-	if err := s.checkUsable(j); err != nil {
+	if err := s.unusable.check(j); err != nil {
 		return none, err
 	}
 	if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 {
@@ -435,4 +424,16 @@ func (in *Suspend) apply(s *State) (None, error) {
 		Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}'),
 	})
 	return none, nil
+}
+
+// authorizeAll refuses to cancel jobs of which one is not the caller's to steer.
+func (in *Cancel) authorizeAll(s *State, ids []core.JobID) error {
+	for _, id := range ids {
+		if j, ok := s.rec.Job(id); ok {
+			if err := s.rec.AuthorizeJob(in.By, j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

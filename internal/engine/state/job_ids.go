@@ -11,17 +11,16 @@ const maxSeenAhead = 1_000_000
 // then it is committed with the node.
 func (in *Register) raiseNextJob(s *State) bool {
 	was := s.rec.NextJob()
+	raise := func(id core.JobID) {
+		if id < s.maxSeenJob {
+			s.rec.SkipJobIDs(id + 1)
+		}
+	}
 	for i := range in.Running {
-		s.raiseNextJobPast(in.Running[i].Job)
+		raise(in.Running[i].Job)
 	}
 	for i := range in.Ended {
-		s.raiseNextJobPast(in.Ended[i].Job)
+		raise(in.Ended[i].Job)
 	}
 	return s.rec.NextJob() != was
-}
-
-func (s *State) raiseNextJobPast(id core.JobID) {
-	if id < s.maxSeenJob {
-		s.rec.SkipJobIDs(id + 1)
-	}
 }

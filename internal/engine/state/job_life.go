@@ -1,14 +1,17 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/runlife"
 	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/advance"
 )
 
 // apply applies one placement of a plan, after checking it again: the plan was made beside us and the world moved on.
@@ -51,7 +54,7 @@ func (in *Start) start(s *State) (*Started, error) {
 	if err := s.limits.CheckStart(j, in.Alloc); err != nil {
 		return nil, err
 	}
-	if err := s.recheckStart(j, in); err != nil {
+	if err := in.recheck(s, j); err != nil {
 		return nil, err
 	}
 	run := *j
@@ -109,12 +112,12 @@ func (in *Exited) apply(s *State) (None, error) {
 	clean := in.JobDone
 	report := (*jobs.ExitReport)(in)
 	if in.Cause == jobs.CauseUnkillable {
-		s.drainNode(in.Node, "Kill task failed")
+		s.nodes.Drain(in.Node, "Kill task failed")
 		clean = true // what is left is the administrator's; the node takes nothing new until then
 	}
 	prologFailed := func() {
 		if in.Cause == jobs.CauseProlog {
-			s.drainNode(in.Node, "Prolog error")
+			s.nodes.Drain(in.Node, "Prolog error")
 		}
 	}
 	edit := s.jobs.Edit(j)
@@ -181,7 +184,7 @@ func (in *AllocDone) apply(s *State) (None, error) {
 	if err != nil {
 		return none, err
 	}
-	if err := s.authorize(in.By, j); err != nil {
+	if err := s.rec.AuthorizeJob(in.By, j); err != nil {
 		return none, err
 	}
 	if j.Spec.Kind != core.Interactive {
@@ -241,7 +244,41 @@ func (*Tick) apply(s *State) (None, error) {
 	}
 	s.limits.EndJobsOutOfMinutes(s.jobs)
 	s.reservations.RunTimers()
-	s.runNodeTimers()
+	s.nodes.RunTimers()
 	s.ranking.Run()
 	return none, nil
+}
+
+// recheck checks again what a start takes beside nodes: licenses, time, and its right to be there.
+func (in *Start) recheck(s *State, j *core.Job) error {
+	for _, l := range in.Alloc.Licenses() {
+		if s.cluster.LicensesUsed[l.Name]+l.Total > s.cluster.LicenseTotals[l.Name] {
+			return core.Errorf(core.Conflict, "job %d: licence %s is in use", j.ID, l.Name)
+		}
+	}
+	spec := j.Spec
+	if x := spec.Extra; x != nil && x.Deadline != 0 { // time has gone on since the plan was made
+		if s.rec.Now() > jobs.LatestStart(spec) {
+			return core.Errorf(core.Conflict, "job %d would not end before its deadline", j.ID)
+		}
+		if left := core.Seconds(x.Deadline.Sub(s.rec.Now()) / time.Second); left < cmp.Or(in.Limit, spec.TimeLimit) {
+			in.Limit = left
+		}
+	}
+	if in.Limit != 0 {
+		if in.Limit < max(1, spec.More().TimeMin) || in.Limit > spec.TimeLimit {
+			return core.Errorf(core.Conflict, "job %d is not to run for %v", j.ID, in.Limit.Duration())
+		}
+		cut := *spec
+		cut.TimeLimit = in.Limit
+		spec = &cut
+	}
+	if len(s.rec.ReservationsByName()) == 0 && in.Alloc.Inside() == "" {
+		return nil
+	}
+	why := advance.Conflict(s.rec.Reservations(), spec, in.Alloc, s.rec.Now(), s.cluster.Expand, s.cfg.Zone.Location)
+	if why != "" {
+		return core.Errorf(core.Conflict, "job %d: %s", j.ID, why)
+	}
+	return nil
 }

@@ -36,7 +36,7 @@ func (in *NodeKey) apply(s *State) (None, error) {
 	if in.Do == KeyKeep {
 		for n := range s.rec.Nodes() {
 			if n.Pin != nil && n.Pin.Before != 0 {
-				edit := s.editNodeRecord(n)
+				edit := s.nodes.EditRecord(n)
 				edit.CommitSilently()
 			}
 		}
@@ -70,7 +70,7 @@ func (in *NodeKey) apply(s *State) (None, error) {
 		if in.CA != "" {
 			pin.CA = in.CA
 		}
-		s.recordCertificate(n, in.Cert)
+		in.recordCertificate(s, n)
 	case KeyUse:
 		if pin.Next != in.Key || pin.Revoked {
 			return none, nil // somebody was quicker
@@ -82,8 +82,8 @@ func (in *NodeKey) apply(s *State) (None, error) {
 		}
 		pin = people.RevokePin(pin)
 	}
-	edit := s.editNode(n)
-	edit.node.Pin = &pin
+	edit := s.nodes.Edit(n)
+	edit.Node.Pin = &pin
 	if in.Do == KeyRevoke {
 		edit.Commit(in.By.User)
 	} else {
@@ -92,9 +92,9 @@ func (in *NodeKey) apply(s *State) (None, error) {
 	return none, nil
 }
 
-// pinNodeKey makes a key the one a node is known by. A name that has joined is taken over with a token made for it
+// pin makes a key the one a node is known by. A name that has joined is taken over with a token made for it
 // only, or by whoever has its key.
-func (s *State) pinNodeKey(t *core.Token, in *UseToken) error {
+func (in *UseToken) pin(s *State, t *core.Token) error {
 	old, known := s.rec.Node(in.Node)
 	var gone []string
 	if known {
@@ -120,42 +120,22 @@ func (s *State) pinNodeKey(t *core.Token, in *UseToken) error {
 	}
 	n.Pin = &core.NodePin{Key: in.Key, Roles: t.Roles, TrustRoot: t.TrustRoot, Token: t.ID, Gone: gone, Ends: in.Ends}
 	if known {
-		edit := s.editNodeRecord(n)
+		edit := s.nodes.EditRecord(n)
 		edit.CommitSilently()
 		return nil
 	}
-	_, err := (&PutNode{Node: n}).apply(s)
-	return err
-}
-
-// joinedByToken reports whether a token is the one that a node joined with last.
-func (s *State) joinedByToken(t *core.Token) bool {
-	if t.Kind != "join" || t.Used == 0 {
-		return false
-	}
-	n, ok := s.rec.Node(t.Node)
-	return ok && n.Pin != nil && n.Pin.Token == t.ID
-}
-
-// revokeJoinedNode revokes the node that joined with a token, if its key still is that one.
-func (s *State) revokeJoinedNode(t *core.Token) {
-	if !s.joinedByToken(t) {
-		return
-	}
-	n, _ := s.rec.Node(t.Node)
-	edit, pin := s.editNode(n), people.RevokePin(*n.Pin)
-	edit.node.Pin = &pin
-	edit.CommitSilently()
+	s.nodes.Put(n)
+	return nil
 }
 
 // recordCertificate stores which certificate the agent of a fleet's host got last.
-func (s *State) recordCertificate(n *core.Node, sum string) {
+func (in *NodeKey) recordCertificate(s *State, n *core.Node) {
 	h := s.rec.FleetHost(n)
-	if h == nil || sum == "" || h.Cert == sum {
+	if h == nil || in.Cert == "" || h.Cert == in.Cert {
 		return
 	}
 	f, _ := s.rec.Fleet(n.Fleet)
 	next := fleets.Clone(f)
-	next.Host(h.Num).Cert = sum
+	next.Host(h.Num).Cert = in.Cert
 	s.fleets.Store(next, "")
 }

@@ -14,7 +14,7 @@ func (in *ApplyPolicy) apply(s *State) (*core.PolicyDiff, error) {
 	}
 	now := s.currentPolicy()
 	b := now.Propose(&in.Policy, in.Prune, s.cfg.DefaultProject, s.rec.Now())
-	s.checkProposedPolicy(b, in)
+	in.check(s, b)
 	if err := b.Err(); err != nil {
 		return nil, err
 	}
@@ -29,36 +29,6 @@ func (in *ApplyPolicy) apply(s *State) (*core.PolicyDiff, error) {
 	s.replacePolicy(b)
 	d.Applied = true
 	return d, nil
-}
-
-func (s *State) checkProposedPolicy(b *policyset.Set, in *ApplyPolicy) {
-	if d := in.Policy.Defaults.Project; d != "" && d != s.cfg.DefaultProject {
-		b.AddFault("defaults.project", "invalid_project",
-			"the default project is %s by the settings (accounting.default_project); a policy does not change it",
-			s.cfg.DefaultProject)
-	}
-	for _, q := range named.Sorted(b.QOS) {
-		b.CheckQOS(q)
-	}
-	for _, p := range named.Sorted(b.Projects) {
-		b.CheckProject(p)
-	}
-	for _, q := range named.Sorted(s.rec.QOSByName()) {
-		if _, stays := b.QOS[q.Name]; stays {
-			continue
-		}
-		if who := s.findQOSReference(b, q.Name); who != "" {
-			b.AddFault("qos."+string(q.Name), "qos_in_use", "QOS %s cannot be removed: %s names it", q.Name, who)
-		}
-	}
-	for _, p := range s.rec.Projects() {
-		if _, stays := b.Projects[p.Name]; stays {
-			continue
-		}
-		if why := s.findProjectReference(b, p.Name); why != "" {
-			b.AddFault("projects."+string(p.Name), "project_in_use", "project %s cannot be removed: %s", p.Name, why)
-		}
-	}
 }
 
 // replacePolicy makes a checked policy the one that holds. Entries that stay as they are are not written.
@@ -81,6 +51,37 @@ func (s *State) replacePolicy(b *policyset.Set) {
 	for _, p := range named.Sorted(b.Projects) {
 		if old, ok := s.rec.Project(p.Name); !ok || len(policyset.FieldChanges(old, p)) > 0 {
 			s.putProjectRecord(p)
+		}
+	}
+}
+
+// check finds the faults of the policy as it would be.
+func (in *ApplyPolicy) check(s *State, b *policyset.Set) {
+	if d := in.Policy.Defaults.Project; d != "" && d != s.cfg.DefaultProject {
+		b.AddFault("defaults.project", "invalid_project",
+			"the default project is %s by the settings (accounting.default_project); a policy does not change it",
+			s.cfg.DefaultProject)
+	}
+	for _, q := range named.Sorted(b.QOS) {
+		b.CheckQOS(q)
+	}
+	for _, p := range named.Sorted(b.Projects) {
+		b.CheckProject(p)
+	}
+	for _, q := range named.Sorted(s.rec.QOSByName()) {
+		if _, stays := b.QOS[q.Name]; stays {
+			continue
+		}
+		if who := b.QOSReference(s.policyUses(), q.Name); who != "" {
+			b.AddFault("qos."+string(q.Name), "qos_in_use", "QOS %s cannot be removed: %s names it", q.Name, who)
+		}
+	}
+	for _, p := range s.rec.Projects() {
+		if _, stays := b.Projects[p.Name]; stays {
+			continue
+		}
+		if why := b.ProjectReference(s.policyUses(), p.Name); why != "" {
+			b.AddFault("projects."+string(p.Name), "project_in_use", "project %s cannot be removed: %s", p.Name, why)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/policyset"
@@ -20,20 +21,20 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 	cfg := in.Config
 	cfg.SetDefaults()
 	cfg.Unkept = s.cfg.Unkept
-	if err := s.checkConfig(&cfg); err != nil {
+	if err := in.check(s, &cfg); err != nil {
 		return nil, err
 	}
-	out := &Reconfigured{Changes: s.configChanges(&cfg, in)}
+	out := &Reconfigured{Changes: in.changes(s, &cfg)}
 	if in.Dry {
 		return out, nil
 	}
 	s.limits.Current()
 	s.charges.ReadAll()
 	for _, n := range in.Nodes {
-		_, _ = (&PutNode{Node: n}).apply(s) // it refuses nothing
+		s.nodes.Put(n)
 	}
 	for _, name := range in.GoneNodes {
-		s.removeConfiguredNode(name, in.By.User)
+		in.removeNode(s, name)
 	}
 	s.cfg = cfg
 	s.rec.ConfigChanged()
@@ -52,7 +53,7 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 // rederive derives anew what goes by the config and by what is there: the ledger, and when time ends interactive jobs.
 func (s *State) rederive() {
 	s.cluster.Refill()
-	s.resetNodeTimers()
+	s.nodes.ResetTimers()
 	s.reservations.ClusterChanged()
 	s.deadlines.Reset()
 	s.preemption.Rules = nil
@@ -68,23 +69,8 @@ func (s *State) resendAll() {
 	s.rec.TellPlannerAll(c)
 }
 
-// removeConfiguredNode removes a node that is not in the file any more: at once one that was never heard of or has no
-// jobs, the others when they have none.
-func (s *State) removeConfiguredNode(name core.NodeName, by core.UserName) {
-	n, ok := s.rec.Node(name)
-	if !ok || n.Leaving || s.rec.FleetHost(n) != nil {
-		return
-	}
-	if !n.Flags.Has(core.NodeUnknown) || len(s.cluster.OnNode(name)) > 0 {
-		s.removeNodeWhenEmpty(n, by, false, false)
-		return
-	}
-	s.rec.DeleteNode(n)
-	s.rec.Event(core.NodeChanged, core.Event{Node: name, Data: []byte(`{"gone":true}`)})
-}
-
-// checkConfig tells what of the things that are there a config leaves no place for.
-func (s *State) checkConfig(cfg *Config) error {
+// check says what of the things that are there a config leaves no place for.
+func (in *Reconfigure) check(s *State, cfg *Config) error {
 	parts := map[core.PartitionName]bool{}
 	var faults []core.Fault
 	bad := func(path, format string, args ...any) {
@@ -101,7 +87,7 @@ func (s *State) checkConfig(cfg *Config) error {
 		if parts[old.Name] {
 			continue
 		}
-		if id := s.jobInPartition(old.Name); id != 0 {
+		if id := jobInPartition(s.rec, old.Name); id != 0 {
 			bad("partitions", "partition %s cannot be removed: job %d is in it", old.Name, id)
 		}
 		for _, r := range named.Sorted(s.rec.ReservationsByName()) {
@@ -131,8 +117,8 @@ func (s *State) checkConfig(cfg *Config) error {
 }
 
 // jobInPartition finds a live job that names a partition, or runs in it.
-func (s *State) jobInPartition(name core.PartitionName) core.JobID {
-	for j := range s.rec.Jobs() {
+func jobInPartition(rec *live.Records, name core.PartitionName) core.JobID {
+	for j := range rec.Jobs() {
 		if j.Alloc != nil && j.Alloc.Partition == name ||
 			slices.Contains(strings.Split(string(j.Spec.Partition), ","), string(name)) {
 			return j.ID
@@ -141,8 +127,8 @@ func (s *State) jobInPartition(name core.PartitionName) core.JobID {
 	return 0
 }
 
-// configChanges lists what a config changes of partitions, licenses and nodes.
-func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange {
+// changes lists what a config changes of partitions, licenses and nodes.
+func (in *Reconfigure) changes(s *State, cfg *Config) []core.PolicyChange {
 	out := []core.PolicyChange{}
 	add := func(was, is any, isNew bool, format string, args ...any) {
 		if c, any := policyset.Change(was, is, isNew, fmt.Sprintf(format, args...)); any {
@@ -208,4 +194,19 @@ func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange 
 type nodeSettings struct {
 	Weight   int32    `json:"weight"`
 	Features []string `json:"features,omitempty"`
+}
+
+// removeNode removes a node that is not in the file any more: at once one that was never heard of or has no
+// jobs, the others when they have none.
+func (in *Reconfigure) removeNode(s *State, name core.NodeName) {
+	n, ok := s.rec.Node(name)
+	if !ok || n.Leaving || s.rec.FleetHost(n) != nil {
+		return
+	}
+	if !n.Flags.Has(core.NodeUnknown) || len(s.cluster.OnNode(name)) > 0 {
+		s.nodes.RemoveWhenEmpty(n, in.By.User, false, false)
+		return
+	}
+	s.rec.DeleteNode(n)
+	s.rec.Event(core.NodeChanged, core.Event{Node: name, Data: []byte(`{"gone":true}`)})
 }

@@ -28,7 +28,7 @@ func (in *EditRun) apply(s *State) (*core.Run, error) {
 		return nil, core.Errorf(core.NotFound, "no run %q is active in project %s", in.Name, in.Project).
 			Because("invalid_run")
 	}
-	if err := s.authorize(in.By, runOwner(r)); err != nil {
+	if err := s.rec.AuthorizeJob(in.By, runOwner(r)); err != nil {
 		return nil, err
 	}
 	if j, live := s.rec.Job(r.Jobs[0]); live && j.Spec.More().RunPriority != in.Priority {
@@ -49,7 +49,7 @@ func (in *DeleteRun) apply(s *State) (None, error) {
 	if open, ok := s.rec.Run(r.Project, r.Name); r.Ended == 0 || ok && open.ID == r.ID {
 		return none, core.Errorf(core.Conflict, "run %s is active", r.Name).Because("run_active")
 	}
-	if err := s.authorize(in.By, runOwner(r)); err != nil || r.Deleted != 0 {
+	if err := s.rec.AuthorizeJob(in.By, runOwner(r)); err != nil || r.Deleted != 0 {
 		return none, err
 	}
 	next := *r

@@ -279,7 +279,7 @@ func (s *script) nodes(p []string, o args) error {
 	return nil
 }
 
-// node NAME silent|back|fence|reboot|reconnect, or what is asked of it: restart and the others of nodeVerbs;
+// node NAME silent|back|fence|reboot|reconnect, or what is asked of it: restart and the others of nodes.Verbs;
 // running=JOB.ATTEMPT.STEP
 func (s *script) node(p []string, o args) error {
 	name := core.NodeName(p[0])

@@ -13,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/limits"
 	"bireme.dev/bireme/internal/engine/state/live"
+	"bireme.dev/bireme/internal/engine/state/nodes"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/preemption"
 	"bireme.dev/bireme/internal/engine/state/ranking"
@@ -71,8 +72,7 @@ type State struct {
 	submitKeys   *admit.Keys
 	maxSeenJob   core.JobID // see maxSeenAhead
 	deadlines    *jobs.Deadlines
-	nodeTimers   nodeTimers
-	idleActions  map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
+	nodes        *nodes.Editor
 	people       *people.Directory
 	fleets       *fleets.Registry
 	credentials  *credentials.Registry
@@ -81,7 +81,7 @@ type State struct {
 	ranking      *ranking.Calc
 	charges      *charge.Charger
 	limits       *limits.Limits
-	unusable     map[core.JobID]string // jobs whose stored record cannot be used, and why
+	unusable     unusableRecords
 
 	preemption *preemption.Preemption
 }
@@ -90,9 +90,7 @@ type State struct {
 func New(cfg Config, img *Image) *State {
 	cfg.SetDefaults()
 	s := &State{
-		cfg:         cfg,
-		idleActions: map[core.NodeName]struct{}{},
-		nodeTimers:  nodeTimers{at: map[core.NodeName]core.Time{}},
+		cfg: cfg,
 	}
 	s.rec = live.NewRecords(&s.cfg, live.Counters{
 		Seq: img.Seq, Now: img.Now, NextJob: img.NextJob,
@@ -100,6 +98,9 @@ func New(cfg Config, img *Image) *State {
 	})
 	s.cluster = cluster.New(&s.cfg, s.rec)
 	s.jobs = jobs.NewEditor(s.rec, &s.cfg, s.jobChanged)
+	s.nodes = nodes.NewEditor(s.rec, &s.cfg, s.cluster, s.jobs, nodes.Followers{
+		Changed: s.nodeChanged, Deleted: s.nodeDeleted,
+	})
 	s.dependencies = depend.New(s.rec, s.cluster, s.jobs, img.Seq)
 	s.counts = admit.NewCounts(&s.cfg)
 	s.limits = limits.New(s.rec, &s.cfg, s.cluster, s.limitsRebuilt)
@@ -131,15 +132,15 @@ func New(cfg Config, img *Image) *State {
 			c.Pin, n = p, &c
 		}
 		s.rec.LoadNode(n)
-		s.trackIdleAction(n)
+		s.nodes.Load(n)
 		s.cluster.NodeChanged(n)
 	}
 	for _, j := range img.Jobs {
-		j = s.usableRecord(j)
+		j = s.unusable.usable(j)
 		s.indexJob(nil, j)
 		s.rec.LoadJob(j)
 	}
-	s.resetNodeTimers()
+	s.nodes.ResetTimers()
 	s.dependencies.Loaded()
 	for _, st := range img.Steps {
 		s.rec.LoadStep(st)
@@ -208,7 +209,7 @@ func (s *State) NextWake() core.Time {
 	if due, ok := s.ranking.Due(); ok && (wake == 0 || due < wake) {
 		wake = due
 	}
-	wake = live.Sooner(live.Sooner(wake, s.reservations.NextTime()), s.nextNodeTimer())
+	wake = live.Sooner(live.Sooner(wake, s.reservations.NextTime()), s.nodes.NextTimer())
 	return live.Sooner(wake, s.limits.ExhaustedAt())
 }
 

@@ -51,7 +51,7 @@ func (in *RevokeToken) apply(s *State) (None, error) {
 	}
 	s.people.Revoke(t)
 	if t.Kind == "join" {
-		s.revokeJoinedNode(t)
+		s.nodes.RevokeJoined(t)
 	}
 	return none, nil
 }
@@ -68,7 +68,7 @@ func (in *TokensUsed) apply(s *State) (None, error) {
 // apply deletes tokens that have not worked for long. The join token of a node that exists stays: revoking it revokes
 // the node.
 func (in *PurgeTokens) apply(s *State) (*Purged, error) {
-	return s.people.Purge(in.Before, in.Max, s.joinedByToken), nil
+	return s.people.Purge(in.Before, in.Max, s.nodes.JoinedBy), nil
 }
 
 func (in *UseToken) apply(s *State) (*core.Token, error) {
@@ -76,7 +76,7 @@ func (in *UseToken) apply(s *State) (*core.Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.pinNodeKey(t, in); err != nil {
+	if err := in.pin(s, t); err != nil {
 		return nil, err
 	}
 	return s.people.MarkUsed(t, in.Node), nil

@@ -14,56 +14,8 @@ type UnusableRecord struct {
 	Why string
 }
 
-// UnusableRecords lists the records that could not be used as they were, by number.
-func (s *State) UnusableRecords() []UnusableRecord {
-	out := make([]UnusableRecord, 0, len(s.unusable))
-	for id, why := range s.unusable {
-		out = append(out, UnusableRecord{id, why})
-	}
-	slices.SortFunc(out, func(a, b UnusableRecord) int { return int(a.Job - b.Job) })
-	return out
-}
-
 // unusableHeld begins the message of a job that is held because of its record.
 const unusableHeld = "its stored record cannot be used, and it is held until it is cancelled: "
-
-// usableRecord gives the record to begin with: the one there is, or one that can do no harm in its place. What is
-// stored stays as it is until the job changes.
-func (s *State) usableRecord(j *core.Job) *core.Job {
-	why := speccheck.Stored(j)
-	if why == "" {
-		return j
-	}
-	if s.unusable == nil {
-		s.unusable = map[core.JobID]string{}
-	}
-	s.unusable[j.ID] = why
-	next := *j
-	next.Spec = speccheck.PlaceholderSpec(j.Spec)
-	next.Needs, next.Room, next.Attempt, next.Steps = nil, nil, max(0, j.Attempt), max(0, j.Steps)
-	if a := next.Array; a != nil && (a.Base <= 0 || !next.IsArray() && a.Task < 0) {
-		next.Array = nil
-	}
-	if j.State > core.OutOfMemory || j.Alloc == nil && (j.State == core.Running || j.State == core.Suspended) {
-		next.State = core.Pending
-	}
-	next.Alloc = speccheck.PlaceholderAlloc(j.Alloc)
-	if next.State == core.Pending {
-		next.Alloc = nil
-		next.Flags |= core.HeldAdmin
-		next.Reason, next.Message, next.Priority = core.ReasonHeldAdmin, unusableHeld+why, 0
-	}
-	return &next
-}
-
-// checkUsable refuses changes of a job whose record is not: it can only be cancelled.
-func (s *State) checkUsable(j *core.Job) error {
-	if why := s.unusable[j.ID]; why != "" {
-		return core.Errorf(core.Conflict, "job %d: the stored record cannot be used (%s); it can only be cancelled", j.ID,
-			why).Because("job_state")
-	}
-	return nil
-}
 
 // PlannerFailed says that the planner failed and begins anew with all there is, and on which job it failed again and
 // again, if that is known: that one is held. Reply: nil.
@@ -87,4 +39,55 @@ func (in *PlannerFailed) apply(s *State) (None, error) {
 	}
 	s.resendAll()
 	return none, nil
+}
+
+// unusableRecords are the jobs whose stored record cannot be used, and why.
+type unusableRecords map[core.JobID]string
+
+// usable gives the record to begin with: the one there is, or one that can do no harm in its place. What is
+// stored stays as it is until the job changes.
+func (u *unusableRecords) usable(j *core.Job) *core.Job {
+	why := speccheck.Stored(j)
+	if why == "" {
+		return j
+	}
+	if *u == nil {
+		*u = unusableRecords{}
+	}
+	(*u)[j.ID] = why
+	next := *j
+	next.Spec = speccheck.PlaceholderSpec(j.Spec)
+	next.Needs, next.Room, next.Attempt, next.Steps = nil, nil, max(0, j.Attempt), max(0, j.Steps)
+	if a := next.Array; a != nil && (a.Base <= 0 || !next.IsArray() && a.Task < 0) {
+		next.Array = nil
+	}
+	if j.State > core.OutOfMemory || j.Alloc == nil && (j.State == core.Running || j.State == core.Suspended) {
+		next.State = core.Pending
+	}
+	next.Alloc = speccheck.PlaceholderAlloc(j.Alloc)
+	if next.State == core.Pending {
+		next.Alloc = nil
+		next.Flags |= core.HeldAdmin
+		next.Reason, next.Message, next.Priority = core.ReasonHeldAdmin, unusableHeld+why, 0
+	}
+	return &next
+}
+
+// check refuses changes of a job whose record is not: it can only be cancelled.
+func (u unusableRecords) check(j *core.Job) error {
+	if why := u[j.ID]; why != "" {
+		return core.Errorf(core.Conflict, "job %d: the stored record cannot be used (%s); it can only be cancelled", j.ID,
+			why).Because("job_state")
+	}
+	return nil
+}
+
+// UnusableRecords lists the records that could not be used as they were, by number.
+func (s *State) UnusableRecords() []UnusableRecord {
+	out := make([]UnusableRecord, 0, len(s.unusable))
+	for id, why := range s.unusable {
+		out = append(out, UnusableRecord{id, why})
+	}
+	slices.SortFunc(out, func(a, b UnusableRecord) int { return int(a.Job - b.Job) })
+	return out
 }

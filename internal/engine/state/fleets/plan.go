@@ -203,3 +203,15 @@ func SelectHosts(f *core.Fleet, nums []int32) (*core.Fleet, []*core.FleetHost, e
 	}
 	return &next, hosts, nil
 }
+
+// AuthorizeHosts returns a copy of a fleet that the caller may change, and the hosts with these numbers in it; nil:
+// all.
+func (r *Registry) AuthorizeHosts(by core.Identity, verb, name string, nums []int32,
+	role func(core.UserName, core.ProjectName) core.Role,
+) (*core.Fleet, []*core.FleetHost, error) {
+	f, err := r.Authorize(by, name, verb, role)
+	if err != nil {
+		return nil, nil, err
+	}
+	return SelectHosts(f, nums)
+}

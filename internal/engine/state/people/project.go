@@ -183,3 +183,14 @@ func (d *Directory) WithShares(in *MemberChange) *core.Project {
 	}
 	return &p
 }
+
+// AuthorizeJob refuses to let somebody steer a job who is not its owner, an administrator or a manager of its project.
+func (t *Tables) AuthorizeJob(by core.Identity, j *core.Job) error {
+	if err := CheckTokenProject(by, j.Spec.Project); err != nil {
+		return err
+	}
+	if by.Admin || by.User == j.Spec.User || t.IsManager(by, j.Spec.Project) {
+		return nil
+	}
+	return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
+}

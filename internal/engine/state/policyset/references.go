@@ -1,0 +1,83 @@
+package policyset
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/named"
+)
+
+// Uses is what may name a QOS or a project beside a policy.
+type Uses struct {
+	DefaultProject core.ProjectName
+	Partitions     []core.Partition
+	Jobs           iter.Seq[*core.Job]
+	Fleets         []*core.Fleet
+	Runs           []*core.Run
+}
+
+// QOSReference finds something that needs a QOS to be there.
+func (b *Set) QOSReference(u *Uses, name core.QOSName) string {
+	for _, q := range named.Sorted(b.QOS) {
+		if q.Name != name && slices.Contains(q.Preempt, name) {
+			return "QOS " + string(q.Name)
+		}
+	}
+	uses := func(a *core.Association) bool { return a.DefaultQOS == name || slices.Contains(a.QOS, name) }
+	for _, p := range named.Sorted(b.Projects) {
+		if uses(&p.Assoc) {
+			return "project " + string(p.Name)
+		}
+		for i := range p.Members {
+			if uses(&p.Members[i].Assoc) {
+				return fmt.Sprintf("%s in project %s", p.Members[i].User, p.Name)
+			}
+		}
+	}
+	for i := range u.Partitions {
+		if p := &u.Partitions[i]; p.QOS == name || slices.Contains(p.AllowQOS, name) {
+			return "partition " + string(p.Name)
+		}
+	}
+	for j := range u.Jobs {
+		if j.Spec.QOS == name {
+			return fmt.Sprintf("job %d", j.ID)
+		}
+	}
+	return ""
+}
+
+// ProjectReference says what needs a project to be there.
+func (b *Set) ProjectReference(u *Uses, name core.ProjectName) string {
+	if name == u.DefaultProject {
+		return "the settings make it everybody's default"
+	}
+	for _, p := range named.Sorted(b.Projects) {
+		if p.Parent == name && p.Name != name {
+			return fmt.Sprintf("project %s is below it", p.Name)
+		}
+	}
+	for _, x := range named.Sorted(b.Users) {
+		if x.Default == name {
+			return fmt.Sprintf("it is the default of %s", x.Name)
+		}
+	}
+	for j := range u.Jobs {
+		if j.Spec.Project == name {
+			return fmt.Sprintf("job %d belongs to it", j.ID)
+		}
+	}
+	for _, f := range u.Fleets {
+		if f.Project == name {
+			return fmt.Sprintf("fleet %s belongs to it", f.Name)
+		}
+	}
+	for _, r := range u.Runs {
+		if r.Project == name {
+			return "a run belongs to it"
+		}
+	}
+	return ""
+}
