@@ -9,12 +9,14 @@ import (
 	"math"
 	"net"
 	"strconv"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/attach"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/sshdoor"
 )
 
@@ -38,8 +40,10 @@ func (s *server) openSSH() error {
 		return core.Errorf(core.Unavailable, "the SSH listener: %v", err)
 	}
 	s.inside = newInside()
+	jobs := into{s}
 	s.ssh = sshdoor.New(sshdoor.Config{
-		HostKey: key, Job: s.anyJob, Keys: s.jobKeys, Connect: s.inside.connect, Audit: s.audit.Note, Log: s.Log,
+		HostKey: key, Job: jobs.anyJob, Keys: jobs.jobKeys, Connect: s.inside.connect,
+		LogOffset: jobs.logOffset, Audit: s.audit.Note, Log: s.Log,
 		Hold: func(j *core.Job) bool { r := j.Spec.Rules(); return r != nil && r.Inactivity > 0 },
 		Limits: func() sshdoor.Limits {
 			return sshdoor.Limits{Connections: most(cfg.Connections), PerUser: most(cfg.ConnectionsPerUser)}
@@ -47,6 +51,9 @@ func (s *server) openSSH() error {
 	})
 	return nil
 }
+
+// into is what the SSH listener asks of the server about jobs.
+type into struct{ *server }
 
 // most is a limit of which 0 means none.
 func most(n int64) int {
@@ -57,7 +64,7 @@ func most(n int64) int {
 }
 
 // anyJob finds a job, live or ended.
-func (s *server) anyJob(ctx context.Context, id core.JobID) (*core.Job, error) {
+func (s into) anyJob(ctx context.Context, id core.JobID) (*core.Job, error) {
 	if j, ok := s.engine.Snapshot().Job(id); ok {
 		return j, nil
 	}
@@ -137,7 +144,7 @@ func (c *insideConn) RemoteAddr() net.Addr { return c.from }
 
 // jobKeys are the keys that open a job: those of its owner and of administrators, as the users' records have them at
 // this moment, and the one that its run was submitted with, which stands for its owner.
-func (s *server) jobKeys(ctx context.Context, j *core.Job) ([]sshdoor.Key, error) {
+func (s into) jobKeys(ctx context.Context, j *core.Job) ([]sshdoor.Key, error) {
 	snap := s.engine.Snapshot()
 	var out []sshdoor.Key
 	add := func(user core.UserName, line string) {
@@ -145,8 +152,9 @@ func (s *server) jobKeys(ctx context.Context, j *core.Job) ([]sshdoor.Key, error
 			out = append(out, sshdoor.Key{User: user, Key: key})
 		}
 	}
+	owner := s.mayUse(snap, j)
 	for _, u := range snap.Users() {
-		if u.Disabled || u.Name != j.Spec.User && !s.api.AdminByRecord(u) {
+		if u.Disabled || (u.Name != j.Spec.User || !owner) && !s.api.AdminByRecord(u) {
 			continue
 		}
 		if c, ok := snap.Credential(core.SSHKeyCredential, string(u.Name), ""); ok {
@@ -156,19 +164,44 @@ func (s *server) jobKeys(ctx context.Context, j *core.Job) ([]sshdoor.Key, error
 			add(u.Name, c.Info)
 		}
 	}
-	owner, ok := snap.User(j.Spec.User)
-	if ok && !owner.Disabled {
+	if owner {
 		key, err := s.runKey(ctx, snap, j)
 		if err != nil {
 			return nil, err
 		}
-		add(owner.Name, key)
+		add(j.Spec.User, key)
 	}
 	return out, nil
 }
 
+// mayUse reports whether a job's owner may still use it: one who is not disabled and, where that decides who may run
+// something, is a member of its project.
+func (s into) mayUse(snap *state.Snapshot, j *core.Job) bool {
+	u, ok := snap.User(j.Spec.User)
+	if !ok || u.Disabled {
+		return false
+	}
+	p, ok := snap.Project(j.Spec.Project)
+	free := j.Spec.Run == "" && !s.api.Enforced().Associations
+	return !ok || free || len(p.Members) == 0 || p.Member(u.Name).Role != core.RoleNone
+}
+
+// logOffset is where the output of an attempt from a time on begins.
+func (s into) logOffset(_ context.Context, id core.JobID, attempt int32, from time.Time) (int64, error) {
+	key := logstore.Key{Job: id, Attempt: attempt}
+	_, end, err := s.logs.Range(key) // before the look, so that nothing is between the two
+	if err != nil {
+		return 0, err
+	}
+	list, _, err := s.logs.Page(key, logstore.PageQuery{From: -1, Since: from, Limit: 1})
+	if err != nil || len(list) == 0 {
+		return end, err
+	}
+	return list[0].Offset, nil
+}
+
 // runKey is the public key that a dstack client submitted a job's run with; empty: none.
-func (s *server) runKey(ctx context.Context, snap *state.Snapshot, j *core.Job) (string, error) {
+func (s into) runKey(ctx context.Context, snap *state.Snapshot, j *core.Job) (string, error) {
 	if j.Spec.Run == "" {
 		return "", nil
 	}

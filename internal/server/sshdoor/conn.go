@@ -63,6 +63,10 @@ func (d *Door) serve(c net.Conn) {
 	}
 	k := &caller{d: d, guest: g, ctx: ctx, api: api}
 	k.work.Go(func() { k.watch(conn) })
+	k.work.Go(func() {
+		_ = conn.Wait() // however the client went: what it waits for ends
+		cancel()
+	})
 	if d.Hold != nil && d.Hold(g.job) {
 		k.work.Go(func() { _, _ = k.dial() }) // why it failed is said to who asks for something
 	}

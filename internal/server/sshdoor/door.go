@@ -52,6 +52,7 @@ const (
 	maxChannels   = 256 // open, of one connection
 	keepalive     = 15 * time.Second
 	lookupTime    = 5 * time.Second
+	stepTime      = 30 * time.Second // to make a step
 )
 
 // Door takes connections. Make it with New.

@@ -90,11 +90,14 @@ func (k *caller) openJob() (*jobConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := k.api.NewStep(k.ctx, strconv.FormatInt(int64(j.ID), 10), ask)
+	// Of a client that leaves meanwhile the step is taken, and let go of: nobody would end it sooner than in a minute.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.ctx), stepTime)
+	defer cancel()
+	made, err := k.api.NewStep(ctx, strconv.FormatInt(int64(j.ID), 10), ask)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := k.api.Stream(k.ctx, made.Key)
+	raw, err := k.api.Stream(ctx, made.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,148 @@
+package server_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/servertest"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// sshUser makes a user with a key of their own.
+func sshUser(t *testing.T, s *servertest.Server, u core.User) (token, keyID string, key ssh.Signer) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key, err = ssh.NewSignerFromKey(private); err != nil {
+		t.Fatal(err)
+	}
+	token = s.Token(u)
+	var made struct {
+		ID string `json:"id"`
+	}
+	body := map[string]string{"key": string(ssh.MarshalAuthorizedKey(key.PublicKey()))}
+	if code, err := s.Call("POST", "/api/users/public_keys/add", token, body, &made); err != nil {
+		t.Fatalf("%d %v", code, err)
+	}
+	return token, made.ID, key
+}
+
+// The keys of a job's owner and of administrators open it. Those of other users, of a user who was disabled and keys
+// that were taken back do not. Every server of the cluster has the same host key.
+func TestWhoseKeysOpenAJob(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, "ssh.listen=127.0.0.1:0")
+	token, keyID, ann := sshUser(t, s, core.User{Name: "ann", UnixName: "daemon"})
+	_, _, bob := sshUser(t, s, core.User{Name: "bob"})
+	_, _, admin := sshUser(t, s, core.User{Name: "zoe", Role: core.RoleAdmin})
+	var made client.Submitted
+	if code, err := s.Call("POST", "/api/v1/jobs", token, client.Submit{
+		Spec:   core.Spec{Kind: core.Batch, Name: "work", Hold: true, Shape: core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1}},
+		Script: "#!/bin/sh\nsleep 100\n",
+	}, &made); err != nil {
+		t.Fatalf("%d %v", code, err)
+	}
+	var hosts []string
+	opens := func(key ssh.Signer) bool {
+		c, err := ssh.Dial("tcp", s.Info.SSH, &ssh.ClientConfig{
+			User: idText(made.ID), Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
+			HostKeyCallback: func(_ string, _ net.Addr, k ssh.PublicKey) error {
+				hosts = append(hosts, ssh.FingerprintSHA256(k))
+				return nil
+			},
+		})
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}
+	if !opens(ann) || !opens(admin) || opens(bob) {
+		t.Error("the keys of the owner and of administrators open a job, and no others")
+	}
+	s.Must("PATCH", "/api/v1/users/zoe", map[string]any{"disabled": true}, nil)
+	if opens(admin) {
+		t.Error("the key of a user who was disabled opens a job")
+	}
+	s.Stop()
+	s.Start()
+	if !opens(ann) {
+		t.Error("a key does not open after a restart")
+	}
+	if len(slices.Compact(hosts)) != 1 {
+		t.Errorf("host keys %v", hosts)
+	}
+	if code, err := s.Call("POST", "/api/users/public_keys/delete", token, map[string]any{"ids": []string{keyID}},
+		nil); err != nil {
+		t.Fatalf("%d %v", code, err)
+	}
+	if opens(ann) {
+		t.Error("a key that was taken back opens a job")
+	}
+}
+
+// What a client asks for is a step of the job, made by the user whose key it was, with the environment of the job's own
+// program.
+func TestSSHIsAStepOfTheJob(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, "ssh.listen=127.0.0.1:0")
+	a := s.Join("n1", core.Compute, false)
+	a.Connect()
+	_, _, admin := sshUser(t, s, core.User{Name: "zoe", Role: core.RoleAdmin})
+	id := s.Submit(func(in *client.Submit) { in.Env = []string{"MINE=yes"} })
+	s.AwaitState(id, core.Running)
+	c, err := ssh.Dial("tcp", s.Info.SSH, &ssh.ClientConfig{
+		User: idText(id), Auth: []ssh.AuthMethod{ssh.PublicKeys(admin)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	asked := make(chan error, 1)
+	go func() { // the agent here does not serve SSH: the answer comes when the connection ends
+		_, err := c.NewSession()
+		asked <- err
+	}()
+	k := a.AwaitLaunch(id, 1, "0")
+	var l *wire.Launch
+	for l == nil || l.Key.Step != k.Step {
+		if l, err = wire.DecodeLaunch(a.AwaitFrame(wire.TypeLaunch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := string(l.Env)
+	if l.Program.Argv[0] != wire.InitInside || !strings.Contains(env, "MINE=yes\x00") ||
+		!strings.Contains(env, "SLURM_JOB_ID="+idText(id)+"\x00") {
+		t.Errorf("%v with %q", l.Program.Argv, env)
+	}
+	var open wire.OpenStream
+	if err := a.AwaitFrame(wire.TypeOpenStream).Decode(&open); err != nil {
+		t.Fatal(err)
+	}
+	raw, _, err := a.Dial(wire.PathStream+open.Token, "bireme-stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if f, err := wire.NewConn(raw).Next(); err != nil || f.Type != wire.TypeInput ||
+		!strings.HasPrefix(string(f.Payload), "SSH-2.0-") {
+		t.Errorf("the step gets %q, %v", f.Payload, err)
+	}
+	var list client.StepList
+	s.Must("GET", "/api/v1/jobs/"+idText(id)+"/steps", nil, &list)
+	if len(list.Steps) == 0 || list.Steps[len(list.Steps)-1].Name != core.StepSSH {
+		t.Errorf("steps %+v", list.Steps)
+	}
+	_ = c.Close()
+	<-asked
+	a.AwaitKill(k) // who is gone has no step
+}
