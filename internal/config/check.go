@@ -20,6 +20,9 @@ const maxNames = 1 << 20
 
 var clusterName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
 
+// gresWord is a name or a type of generic resources, as those that drivers give GPUs: "nvidia_a100", "1g.10gb+me".
+var gresWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+-]*$`)
+
 // Check finds what is wrong with c as a whole. Load has already called it; it is for configurations made in code.
 func (c *Config) Check() error {
 	d := &decoder{lines: map[string]int{}}
@@ -78,6 +81,8 @@ func (d *decoder) check(c *Config) {
 		d.at("step.max_pids", "%d is less than 0; 0 means no limit", c.Step.MaxPids)
 	}
 	d.checkPartitions(c)
+	d.checkNumbers(c)
+	d.checkPaths(c)
 	d.checkScheduling(&c.Scheduling)
 	d.checkNodes(c)
 	d.checkLicenses(c)
@@ -375,7 +380,8 @@ func ParseGres(text string) (core.Gres, error) {
 	default:
 		return g, bad
 	}
-	if g.Name == "" || g.Count < 0 || (len(parts) == 3 && g.Type == "") {
+	if !gresWord.MatchString(g.Name) || g.Count < 0 || len(parts) > 1 && g.Type == "" && parts[1] == "" ||
+		g.Type != "" && !gresWord.MatchString(g.Type) {
 		return g, bad
 	}
 	return g, nil

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -81,14 +83,15 @@ func (d *decoder) fault(path string, line int, format string, args ...any) {
 	d.faults = append(d.faults, core.Fault{Path: p, Message: fmt.Sprintf(format, args...)})
 }
 
-func (d *decoder) yaml(text []byte, c *Config) {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
+func (d *decoder) yaml(source []byte, c *Config) {
+	dec := yaml.NewDecoder(bytes.NewReader(source))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if !errors.Is(err, io.EOF) {
-			where, what, ok := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), ": ")
-			if !ok {
-				where, what = "YAML", where
+			text := strings.TrimPrefix(err.Error(), "yaml: ")
+			where, what, ok := strings.Cut(text, ": ")
+			if !ok || !strings.HasPrefix(where, "line ") { // the parser leaves out the first line, and that of a bad character
+				where, what = fmt.Sprintf("line %d", badCharacter(source)), text
 			}
 			d.fault(where, 0, "%s", what)
 		}
@@ -97,6 +100,18 @@ func (d *decoder) yaml(text []byte, c *Config) {
 	if len(doc.Content) == 1 && doc.Content[0].Tag != "!!null" {
 		d.value("", doc.Content[0], reflect.ValueOf(c).Elem())
 	}
+}
+
+// badCharacter is the line of the first character that YAML does not allow, or 1.
+func badCharacter(text []byte) int {
+	for at := 0; at < len(text); {
+		r, size := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && size == 1 || r != '\t' && r != '\n' && r != '\r' && r != 0x85 && unicode.IsControl(r) {
+			return 1 + bytes.Count(text[:at], []byte("\n"))
+		}
+		at += size
+	}
+	return 1
 }
 
 // value reads n into v and notes every fault below it.
