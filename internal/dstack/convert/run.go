@@ -223,9 +223,15 @@ func (v *View) place(r *Shown, j *core.Job, rank int, out *wire.JobSubmission) {
 	if zone := string(j.Alloc.Partition); zone != "" {
 		p.AvailabilityZone = &zone
 	}
+	taken := v.taken(n, na)
+	if n.Blocks == 0 { // of a node that is not split a job has a part of its own size
+		arch := p.InstanceType.Resources.CPUArch
+		p.InstanceType.Resources = taken.Instance.Resources
+		p.InstanceType.Resources.CPUArch = arch
+	}
 	d := &wire.JobRuntimeData{
 		NetworkMode: c.NetworkMode, GPU: na.GPUs(), CPU: float64(na.CPUs), Memory: float64(na.Mem) / float64(core.GiB),
-		VolumeNames: []string{}, Offer: v.taken(n, na), WorkingDir: r.Spec.Configuration.Run().WorkingDir,
+		VolumeNames: []string{}, Offer: taken, WorkingDir: r.Spec.Configuration.Run().WorkingDir,
 	}
 	if v.Listener.Port != 0 {
 		p.Hostname, p.SSHPort = &c.Hostname, &c.Port
