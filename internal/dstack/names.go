@@ -1,6 +1,12 @@
 package dstack
 
-import "strconv"
+import (
+	"regexp"
+	"strconv"
+	"sync"
+
+	"bireme.dev/bireme/internal/core"
+)
 
 // Words of generated run names: adjective-noun-number. A galley's, so that they are told from dstack's animals.
 var (
@@ -27,4 +33,20 @@ func RunName(seed uint64, taken func(name string) bool) string {
 			return name
 		}
 	}
+}
+
+var nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{1,40}$`) })
+
+// CheckName tells what is wrong with a run's name, or nil.
+func CheckName(name string) error { return checkName("run", name) }
+
+// CheckFleetName tells what is wrong with a fleet's name, or nil.
+func CheckFleetName(name string) error { return checkName("fleet", name) }
+
+func checkName(of, name string) error {
+	if !nameForm().MatchString(name) {
+		return core.Errorf(core.Invalid, "%q is not a %s name: 2 to 41 lower-case letters, digits and dashes, a "+
+			"letter first", name[:min(len(name), 100)], of)
+	}
+	return nil
 }

@@ -108,11 +108,11 @@ func TestBadFiles(t *testing.T) {
 	}{
 		"a key of the file": {
 			"nmae: x\n" + head(l.key) + "  hosts: [a]\n", 2,
-			"line 1, column 1: nmae: unknown key; did you mean name?",
+			"line 1, column 1: fleet.nmae: unknown key; did you mean name?",
 		},
 		"a key of a host": {
 			head(l.key) + "  hosts: [{hostname: a, usr: b}]\n", 2,
-			"ssh_config.hosts[0].usr: unknown key; did you mean user?",
+			"fleet.ssh_config.hosts.0.usr: unknown key; did you mean user?",
 		},
 		"no hosts":     {head(l.key) + "  hosts: []\n", 2, "ssh_config.hosts: a fleet needs hosts"},
 		"a host twice": {head(l.key) + "  hosts: [a, b, {hostname: a, port: 22}]\n", 6, "a:22 is listed twice"},
@@ -128,7 +128,7 @@ func TestBadFiles(t *testing.T) {
 		},
 		"blocks": {
 			head(l.key) + "  hosts: [{hostname: a, blocks: 0}]\n", 2,
-			"ssh_config.hosts[0].blocks: must be auto or a number of blocks",
+			"fleet.ssh_config.hosts.0.blocks: must be auto or a number from 1 on",
 		},
 		"a public network": {head(l.key) + "  network: 8.8.8.0/24\n  hosts: [a]\n", 2, "is not a private network"},
 	} {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,6 +14,8 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack"
+	"bireme.dev/bireme/internal/dstack/config"
+	"bireme.dev/bireme/internal/dstack/convert"
 )
 
 type applyOptions struct {
@@ -63,31 +63,26 @@ func (o *applyOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if dstack.TypeOf(src) == "fleet" {
+	cfg, err := config.Read(src)
+	if err != nil {
+		return inFile(err, file)
+	}
+	if err := convert.CheckKind(cfg); err != nil {
+		return inFile(err, file)
+	}
+	if cfg.Kind == config.KindFleet {
 		f := nodes.FleetApply{
 			App: o.app, Name: o.name, Env: o.env, Project: o.project, Yes: o.yes, Force: o.force,
 			Detach: o.detach,
 		}
-		return f.Run(ctx, file, src)
+		return inFile(f.Run(ctx, file, cfg), file)
 	}
-	task, err := dstack.Parse(file, src)
+	spec, err := o.spec(cfg)
 	if err != nil {
-		return err
-	}
-	if o.name == "" {
-		o.name = task.Name
-	} else if err := dstack.CheckName(o.name); err != nil {
-		return app.Usagef("-n: %s", err.Error())
+		return inFile(err, file)
 	}
 	generated := o.name == ""
-	if generated { // so that the file's own faults are told before the server is asked
-		o.name = dstack.RunName(rand.Uint64(), func(string) bool { return false })
-	}
-	sub, err := task.Submit(o.options(file))
-	if err != nil {
-		return err
-	}
-	files, err := o.pack(task, file)
+	files, err := o.pack(cfg.Run().Files, file)
 	if err != nil {
 		return err
 	}
@@ -98,27 +93,20 @@ func (o *applyOptions) run(ctx context.Context) error {
 	if o.project, err = app.Project(ctx, c, o.project); err != nil {
 		return err
 	}
-	if task.Undecided() {
-		if sub, err = o.inProject(ctx, c, task, file); err != nil {
-			return err
-		}
-	}
-	sub.Spec.Project, sub.Files = core.ProjectName(o.project), files
-	if task.Placed() {
-		list, err := c.Fleets(ctx)
-		if err != nil {
-			return err
-		}
-		if err := task.Place(sub, list.Fleets); err != nil {
-			return err
-		}
-	}
 	if generated {
-		if err := o.freeName(ctx, c, sub); err != nil {
+		if err := o.freeName(ctx, c); err != nil {
 			return err
 		}
-	} else if err := o.replace(ctx, c); err != nil {
-		return err
+	}
+	sub, err := o.submission(ctx, c, spec, file)
+	if err != nil {
+		return inFile(err, file)
+	}
+	sub.Files, sub.Config = files, string(src)
+	if !generated {
+		if err := o.replace(ctx, c); err != nil {
+			return err
+		}
 	}
 	if !o.app.Confirm(o.yes, "%sSubmit run %s?", plan(sub), o.name) {
 		return core.Errorf(core.Conflict, "nothing was submitted")
@@ -138,33 +126,8 @@ func (o *applyOptions) run(ctx context.Context) error {
 	return o.attach(ctx, c, made.ID)
 }
 
-// inProject has the project say what a task runs in that does not say it itself.
-func (o *applyOptions) inProject(ctx context.Context, c *client.Client, task *dstack.Task, file string) (
-	*client.Submit, error,
-) {
-	list, err := c.Projects(ctx)
-	if err != nil {
-		return nil, err
-	}
-	opts := o.options(file)
-	opts.Runtime = core.RuntimeIn(core.ProjectName(o.project), list.Find)
-	return task.Submit(opts)
-}
-
-func (o *applyOptions) options(file string) dstack.Options {
-	host, _ := os.Hostname()
-	dir, _ := os.Getwd()
-	from := core.Origin{Host: host, Dir: dir, Line: "bireme apply -f " + file}
-	if o.file != "-" {
-		if abs, err := filepath.Abs(file); err == nil {
-			from.Command = abs
-		}
-	}
-	return dstack.Options{Name: o.name, Env: o.env, Lookup: o.app.Lookup, Args: o.args, From: from}
-}
-
 // freeName names the run by the first number that is free in the project.
-func (o *applyOptions) freeName(ctx context.Context, c *client.Client, sub *client.Submit) error {
+func (o *applyOptions) freeName(ctx context.Context, c *client.Client) error {
 	list, err := c.Runs(ctx, o.project, "")
 	if err != nil {
 		return err
@@ -174,7 +137,6 @@ func (o *applyOptions) freeName(ctx context.Context, c *client.Client, sub *clie
 		used[list.Runs[i].Name] = true
 	}
 	o.name = dstack.RunName(rand.Uint64(), func(n string) bool { return used[n] })
-	sub.Run, sub.Spec.Run, sub.Spec.Name = o.name, o.name, o.name
 	return nil
 }
 

@@ -6,22 +6,22 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/dstack"
+	"bireme.dev/bireme/internal/dstack/config"
 	"bireme.dev/bireme/internal/wire/parcel"
 )
 
 // pack reads the files that a configuration brings along: those with relative paths from its own folder, or from the
 // current one if it has none.
-func (o *applyOptions) pack(task *dstack.Task, file string) ([]byte, error) {
-	if len(task.Files) == 0 {
+func (o *applyOptions) pack(files []config.File, file string) ([]byte, error) {
+	if len(files) == 0 {
 		return nil, nil
 	}
 	dir := "."
 	if o.file != "-" {
 		dir = filepath.Dir(file)
 	}
-	items := make([]parcel.Item, len(task.Files))
-	for i, f := range task.Files {
+	items := make([]parcel.Item, len(files))
+	for i, f := range files {
 		items[i] = parcel.Item(f)
 		local := &items[i].Local
 		switch rest, home := strings.CutPrefix(f.Local, "~"); {

@@ -14,6 +14,8 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack"
+	"bireme.dev/bireme/internal/dstack/config"
+	"bireme.dev/bireme/internal/dstack/convert"
 )
 
 // FleetApply is `bireme apply` of a fleet.
@@ -28,20 +30,22 @@ type FleetApply struct {
 }
 
 // Run applies a fleet: the plan, the question, and the wait until its hosts are nodes.
-func (o *FleetApply) Run(ctx context.Context, file string, src []byte) error {
-	f, err := dstack.ParseFleet(file, src)
-	if err != nil {
-		return err
-	}
+func (o *FleetApply) Run(ctx context.Context, file string, cfg *config.Configuration) error {
 	if o.Name == "" {
-		o.Name = f.Name
+		if err := convert.NameOf(cfg, dstack.CheckFleetName); err != nil {
+			return err
+		}
+		o.Name = cfg.Name()
 	} else if err := dstack.CheckFleetName(o.Name); err != nil {
 		return app.Usagef("-n: %s", err.Error())
 	}
 	if o.Name == "" {
 		return app.Usagef("apply: %s: the fleet has no name; set name in the file or give -n", file)
 	}
-	spec, err := f.Spec(&dstack.FleetOptions{Env: o.Env, Lookup: o.App.Lookup, Read: o.readKey})
+	if err := cfg.Complete(config.Options{Env: o.Env, Lookup: o.App.Lookup}); err != nil {
+		return err
+	}
+	spec, err := convert.Fleet(cfg, o.readKey)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,10 @@ func shareMemory(ask *core.GPUAsk, count int64, most *int64, low, high core.Byte
 func (q *request) shape(nodes int32) core.Shape {
 	s := core.Shape{
 		NodesMin: nodes, NodesMax: nodes, Tasks: nodes, TasksPerNode: 1, CPUsPerTask: q.cpus, Blocks: true,
-		Given: core.GivenNodes | core.GivenTasks | core.GivenTasksPerNode | core.GivenCPUsPerTask,
+		Given: core.GivenNodes | core.GivenTasks | core.GivenTasksPerNode,
+	}
+	if q.cpus > 1 {
+		s.Given |= core.GivenCPUsPerTask
 	}
 	if q.memory > 0 {
 		s.MemPerNode, s.Given = q.memory, s.Given|core.GivenMemPerNode

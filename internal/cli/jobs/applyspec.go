@@ -1,0 +1,112 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"bireme.dev/bireme/internal/cli/app"
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/dstack"
+	"bireme.dev/bireme/internal/dstack/config"
+	"bireme.dev/bireme/internal/dstack/convert"
+)
+
+// inFile names the file of a configuration's faults; other errors stay as they are.
+func inFile(err error, file string) error {
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		return faults.In(file)
+	}
+	return err
+}
+
+// spec completes a run by what the caller gives, before any server is asked: its name, variables and arguments.
+func (o *applyOptions) spec(c *config.Configuration) (*convert.Spec, error) {
+	if o.name != "" {
+		if err := dstack.CheckName(o.name); err != nil {
+			return nil, app.Usagef("-n: %s", err.Error())
+		}
+	} else if err := convert.NameOf(c, dstack.CheckName); err != nil {
+		return nil, err
+	}
+	if o.name == "" {
+		o.name = c.Name()
+	}
+	if err := convert.CheckRuns(c); err != nil {
+		return nil, err
+	}
+	if err := c.Complete(config.Options{Env: o.env, Lookup: o.app.Lookup, Args: o.args}); err != nil {
+		return nil, err
+	}
+	convert.Modest(c)
+	s := &convert.Spec{Configuration: *c}
+	if !s.Undecided() && !s.Contained(core.RuntimeProcess) {
+		return s, convert.CheckProcess(c)
+	}
+	return s, nil
+}
+
+// submission turns a run into a submission. What it runs in, if it does not say it itself, and where it may be is asked
+// of the server.
+func (o *applyOptions) submission(ctx context.Context, c *client.Client, s *convert.Spec, file string) (
+	*client.Submit, error,
+) {
+	opts := convert.Options{
+		Name: o.name, Project: core.ProjectName(o.project), Runtime: core.RuntimeProcess, From: o.origin(file),
+		Now: time.Now(),
+		Secret: func(name string) (string, error) { // the node's launch puts it in
+			return "${{ secrets." + name + " }}", nil
+		},
+		Job: func(run string) (string, error) {
+			r, err := findRun(ctx, c, o.project, run)
+			if err != nil {
+				return "", err
+			}
+			if len(r.Jobs) == 0 {
+				return "", core.Errorf(core.NotFound, "depends_on: run %s has no job", run)
+			}
+			return strconv.FormatInt(int64(r.Jobs[len(r.Jobs)-1]), 10), nil
+		},
+	}
+	if s.Undecided() {
+		list, err := c.Projects(ctx)
+		if err != nil {
+			return nil, err
+		}
+		opts.Runtime = core.RuntimeIn(core.ProjectName(o.project), list.Find)
+		if opts.Runtime == core.RuntimeProcess {
+			if err := convert.CheckProcess(&s.Configuration); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var err error
+	if opts.Places, err = places(ctx, c, s, file); err != nil {
+		return nil, err
+	}
+	sub, err := s.Submit(opts)
+	if err != nil {
+		return nil, err
+	}
+	// What can never start is refused, unless the file says that it should wait for capacity to come.
+	sub.Strict = !s.Waits()
+	return sub, nil
+}
+
+// origin is where the run came from.
+func (o *applyOptions) origin(file string) core.Origin {
+	host, _ := os.Hostname()
+	dir, _ := os.Getwd()
+	from := core.Origin{Host: host, Dir: dir, Line: "bireme apply -f " + file}
+	if o.file != "-" {
+		if abs, err := filepath.Abs(file); err == nil {
+			from.Command = abs
+		}
+	}
+	return from
+}
