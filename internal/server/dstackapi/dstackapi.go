@@ -44,7 +44,7 @@ func Routes(d Deps) []call.Route {
 	rows = append(rows, users.Rows()...)
 	rows = append(rows, (&runs.Runs{
 		Base: d.Base, Jobs: d.Jobs, Submissions: d.Submissions, Logs: d.Logs, Samples: d.Samples, SSH: d.SSH,
-		UserKey: users.PublicKey,
+		UserKey: users.PublicKey, Uploads: d.Uploads,
 	}).Rows()...)
 	rows = append(rows, secrets.New(d.Base, d.Vault).Rows()...)
 	rows = append(rows, fleets.New(d.Base, d.Fleets).Rows()...)

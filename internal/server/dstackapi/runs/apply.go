@@ -221,10 +221,8 @@ func (l *look) submission(s *convert.Spec, name string, raw []byte) (*jobs.Forei
 		return nil, err
 	}
 	sub.Config = string(raw)
-	if l.a.Files != nil {
-		if sub.Files, err = l.a.Files(l.c, s); err != nil {
-			return nil, err
-		}
+	if sub.Files, err = l.files(s, name); err != nil {
+		return nil, err
 	}
 	return &jobs.Foreign{Submit: *sub, FailUnfit: true, Wire: true}, nil
 }

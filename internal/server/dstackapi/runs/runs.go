@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/server/dstackapi/front"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/samples"
+	"bireme.dev/bireme/internal/server/uploads"
 	"bireme.dev/bireme/internal/store"
 )
 
@@ -30,8 +31,7 @@ type Runs struct {
 	SSH         func(host string) attach.Listener // nil: there is none
 	// UserKey gives the caller's public key, which opens the jobs of the caller's runs.
 	UserKey func(c *front.Call) (string, error)
-	// Files packs what a run begins with: uploaded archives and changes of a repository.
-	Files func(c *front.Call, s *convert.Spec) ([]byte, error)
+	Uploads *uploads.Store
 
 	specs specCache
 }
