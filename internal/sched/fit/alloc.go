@@ -16,7 +16,7 @@ func (n *Request) Alloc(part core.PartitionName, picks []Choice, at ledger.View)
 		al.Wide().Own = true
 	}
 	if n.Detail != nil {
-		n.allocDetail(al, picks, &at)
+		n.Detail.alloc(n, al, picks, &at)
 		return al
 	}
 	for i, p := range picks {
@@ -26,8 +26,7 @@ func (n *Request) Alloc(part core.PartitionName, picks []Choice, at ledger.View)
 	return al
 }
 
-func (n *Request) allocDetail(al *core.Alloc, picks []Choice, at *ledger.View) {
-	w := n.Detail
+func (w *requestDetail) alloc(n *Request, al *core.Alloc, picks []Choice, at *ledger.View) {
 	if n.Exclusive {
 		al.Wide().Whole = true
 	}
@@ -39,12 +38,12 @@ func (n *Request) allocDetail(al *core.Alloc, picks []Choice, at *ledger.View) {
 			return cmp.Compare(slices.Index(w.sequence, a.Node.Record.Name), slices.Index(w.sequence, b.Node.Record.Name))
 		})
 	}
-	tasks, totals := n.distribute(picks)
+	tasks, totals := w.distribute(n, picks)
 	for i, p := range picks {
 		for k := range w.gres {
 			totals[i][k] += w.gres[k].node + w.gres[k].task*int64(tasks[i])
 		}
-		u := n.exactUsage(p.Node, tasks[i], totals[i], at.Free(p.Node))
+		u := w.exactUsage(n, p.Node, tasks[i], totals[i], at.Free(p.Node))
 		o := ledger.CPUOrder{SpareCPUs: w.specializedCPUs(p.Node)}
 		if at.JoinShared {
 			o.MaxSharing = w.maxSharing
@@ -56,7 +55,7 @@ func (n *Request) allocDetail(al *core.Alloc, picks []Choice, at *ledger.View) {
 			o.PerTurn = p.Node.AllocUnit
 		}
 		if w.needsSockets() {
-			o.Sockets, o.MaxPerSocket = n.chooseSockets(p.Node, tasks[i], u.Cpus)
+			o.Sockets, o.MaxPerSocket = w.chooseSockets(n, p.Node, tasks[i], u.Cpus)
 			o.UnitsPerSocket = w.unitsPerSocket
 		}
 		p.Node.NameUnits(&al.Nodes[i], tasks[i], &u, o)
@@ -64,8 +63,7 @@ func (n *Request) allocDetail(al *core.Alloc, picks []Choice, at *ledger.View) {
 }
 
 // chooseSockets chooses the sockets for a job that cares, and how much of each.
-func (n *Request) chooseSockets(a *ledger.Node, tasks, cpus int32) (sockets []int32, most int32) {
-	w := n.Detail
+func (w *requestDetail) chooseSockets(n *Request, a *ledger.Node, tasks, cpus int32) (sockets []int32, most int32) {
 	for k := range a.Sockets {
 		if a.FreeCPUsOn(k) >= max(1, w.cores*a.Threads) && (!w.gresPerSocket || w.hasLocalUnits(a, k, true)) {
 			sockets = append(sockets, k)

@@ -1,8 +1,6 @@
 package fit
 
-import (
-	"bireme.dev/bireme/internal/core"
-)
+import "bireme.dev/bireme/internal/core"
 
 // ApplyPartition applies a partition's own bounds on nodes and their memory.
 func (n *Request) ApplyPartition(part *core.Partition) {

@@ -4,37 +4,34 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
-
-	"bireme.dev/bireme/internal/core/grammar"
 )
 
-// chooseCover chooses among candidates: all that must be there, enough for each count, then the first in order until
-// there are
-// enough nodes and room for all tasks. If that needs too many nodes, the roomiest are tried, and then every mixture.
-func (n *Request) chooseCover(all []Candidate, counts []grammar.FeatureCount, buf []Choice) []Choice {
-	if !n.Set.wantsMin && n.fillInOrder(all, counts) {
-		return chosenNodes(all, buf)
+// chooseCover chooses among candidates: all required ones, enough for each count, then the first in order until there
+// are enough nodes and room for all tasks. If that needs too many nodes, the roomiest are tried, and then every mixture.
+func (s setSearch) chooseCover(all []Candidate) []Choice {
+	if !s.req.Set.wantsMin && s.fillInOrder(all) {
+		return chosenNodes(all, s.buf)
 	}
-	if !n.roomiestSuffice(all) {
+	if !s.roomiestSuffice(all) {
 		return nil
 	}
 	slices.SortStableFunc(all, func(x, y Candidate) int { return cmp.Compare(y.Tasks, x.Tasks) })
-	if n.fillInOrder(all, counts) || len(counts) > 1 && n.searchMixtures(all, counts) {
-		return chosenNodes(all, buf)
+	if s.fillInOrder(all) || len(s.counts) > 1 && s.searchMixtures(all) {
+		return chosenNodes(all, s.buf)
 	}
 	return nil
 }
 
 // roomiestSuffice reports whether the roomiest candidates, as many as the job may have, take all its tasks. It counts
 // them, which is cheaper than sorting.
-func (n *Request) roomiestSuffice(all []Candidate) bool {
+func (s setSearch) roomiestSuffice(all []Candidate) bool {
 	var with [65]int32 // candidates by room, 64 and more in the last
 	most := int64(0)
 	for i := range all {
 		with[min(all[i].Tasks, 64)]++
 		most = max(most, int64(all[i].Tasks))
 	}
-	left, tasks := n.NodesMax, int64(n.Tasks)
+	left, tasks := s.req.NodesMax, int64(s.req.Tasks)
 	for room := len(with) - 1; room > 0 && left > 0 && tasks > 0; room-- {
 		each := int64(room)
 		if room == 64 {
@@ -59,8 +56,8 @@ func chosenNodes(all []Candidate, buf []Choice) []Choice {
 
 // fillInOrder chooses in the order of candidates and reports whether that was enough. With one count at most and the
 // roomiest first nothing else could be.
-func (n *Request) fillInOrder(all []Candidate, counts []grammar.FeatureCount) bool {
-	h := n.newSelection(counts)
+func (s setSearch) fillInOrder(all []Candidate) bool {
+	h := s.newSelection()
 	for i := range all {
 		if all[i].chosen = all[i].Required; all[i].chosen {
 			h.add(&all[i], 1)
@@ -68,7 +65,7 @@ func (n *Request) fillInOrder(all []Candidate, counts []grammar.FeatureCount) bo
 	}
 	// Nodes that help with most counts first; what a node helps with only gets less, so one round for each number is
 	// enough.
-	for many := len(counts); many > 0; many-- {
+	for many := len(s.counts); many > 0; many-- {
 		for i := range all {
 			left := h.unmetCounts()
 			if left == 0 {
@@ -84,12 +81,12 @@ func (n *Request) fillInOrder(all []Candidate, counts []grammar.FeatureCount) bo
 		return false
 	}
 	for i := range all {
-		if k := &all[i]; !k.chosen && h.nodes < n.NodesMax && (n.Set.WantsMax || !h.isEnough()) {
+		if k := &all[i]; !k.chosen && h.nodes < s.req.NodesMax && (s.req.Set.WantsMax || !h.isEnough()) {
 			k.chosen = true
 			h.add(k, 1)
 		}
 	}
-	return h.nodes <= n.NodesMax && h.isEnough()
+	return h.nodes <= s.req.NodesMax && h.isEnough()
 }
 
 // maxMixTries bounds the search for a mixture of nodes that meets several counts at once.
@@ -97,8 +94,8 @@ const maxMixTries = 20_000
 
 // searchMixtures searches how many nodes to take of each sort, where nodes of a sort help with the same counts. The
 // candidates are in order of room, so the first of a sort are its best.
-func (n *Request) searchMixtures(all []Candidate, counts []grammar.FeatureCount) bool {
-	m := mixture{req: n, candidates: all, tries: maxMixTries}
+func (s setSearch) searchMixtures(all []Candidate) bool {
+	m := mixture{setSearch: s, candidates: all, tries: maxMixTries}
 	for i := range all {
 		if k := &all[i]; k.Required {
 			k.chosen = true
@@ -107,21 +104,19 @@ func (n *Request) searchMixtures(all []Candidate, counts []grammar.FeatureCount)
 		}
 	}
 	slices.SortStableFunc(m.featureSets, func(x, y uint64) int { return bits.OnesCount64(y) - bits.OnesCount64(x) })
-	m.counts = counts
 	return m.search(0)
 }
 
 type mixture struct {
-	req         *Request
+	setSearch
 	candidates  []Candidate
-	counts      []grammar.FeatureCount
 	featureSets []uint64
 	tries       int
 }
 
 // search decides how many to take of a sort and all after it.
 func (m *mixture) search(sort int) bool {
-	h := m.req.newSelection(m.counts)
+	h := m.newSelection()
 	for i := range m.candidates {
 		if m.candidates[i].chosen {
 			h.add(&m.candidates[i], 1)

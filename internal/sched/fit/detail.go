@@ -148,11 +148,11 @@ func (w *requestDetail) addPerNode(list []core.Gres) {
 	}
 }
 
-// capNodesByGPUs keeps the nodes of a job that asks for GPUs as a whole to as many as can have one.
-func (n *Request) capNodesByGPUs() {
+// capNodes keeps the nodes of a job that asks for GPUs as a whole to as many as can have one.
+func (w *requestDetail) capNodes(n *Request) {
 	var total int64
-	for i := range n.Detail.gres {
-		total += n.Detail.gres[i].total
+	for i := range w.gres {
+		total += w.gres[i].total
 	}
 	if total > 0 && int64(n.NodesMax) > total {
 		n.NodesMax = max(n.NodesMin, int32(total))
@@ -227,8 +227,7 @@ func (a *gresRequest) gpuCount(n int64) int64 {
 }
 
 // maxTasksFor returns how many tasks a node gets for so many units, at most.
-func (n *Request) maxTasksFor(units int32) int32 {
-	w := n.Detail
+func (w *requestDetail) maxTasksFor(n *Request, units int32) int32 {
 	switch {
 	case w.tasks == 0:
 		return units
@@ -244,7 +243,7 @@ func shareOf[T int32 | int64](units, of int32, what T) T {
 }
 
 // gresCount returns how many of a resource a node gives for so many units and tasks, at most.
-func (n *Request) gresCount(a *gresRequest, units, tasks int32) int64 {
+func (w *requestDetail) gresCount(n *Request, a *gresRequest, units, tasks int32) int64 {
 	c := a.node + a.task*int64(tasks)
 	if a.total > 0 {
 		c += shareOf(units, n.Tasks, a.total)
@@ -259,8 +258,7 @@ type nodeUsage struct {
 }
 
 // cpusAndMem works out CPUs and memory for so many tasks and GPUs on a node.
-func (n *Request) cpusAndMem(a *ledger.Node, tasks int32, gpus int64) nodeUsage {
-	w := n.Detail
+func (w *requestDetail) cpusAndMem(n *Request, a *ledger.Node, tasks int32, gpus int64) nodeUsage {
 	c := max(tasks*n.CpusPerTask, n.MinCPUs, int32(gpus)*w.cpusPerGPU)
 	p := nodeUsage{tasks: tasks, cpus: a.CPULayout.RoundUp(c)}
 	counted := p.cpus // memory goes by the CPUs that are used
@@ -479,7 +477,7 @@ func (a *gresRequest) accepts(g *ledger.Gres) bool { return g.Serves(a.name, a.g
 // fits reports whether so many units fit.
 func (s *nodeSupply) fits(units int32) bool {
 	n, w := s.req, s.req.Detail
-	tasks := n.maxTasksFor(units)
+	tasks := n.Detail.maxTasksFor(n, units)
 	if n.tasksPerNode > 0 && tasks > n.tasksPerNode {
 		if w.tasks == 0 || w.tasksPerUnit > 0 {
 			return false
@@ -495,7 +493,7 @@ func (s *nodeSupply) fits(units int32) bool {
 		if i > 0 && w.gres[i-1].name != a.name {
 			typed = 0
 		}
-		c := n.gresCount(a, units, tasks)
+		c := n.Detail.gresCount(n, a, units, tasks)
 		gpus += a.gpuCount(c)
 		want := c
 		if a.gresType != "" {
@@ -513,7 +511,7 @@ func (s *nodeSupply) fits(units int32) bool {
 			return false
 		}
 	}
-	p := n.cpusAndMem(s.node, tasks, gpus)
+	p := n.Detail.cpusAndMem(n, s.node, tasks, gpus)
 	return p.cpus <= s.cpus && p.mem <= s.mem
 }
 
@@ -523,34 +521,34 @@ func (n *Request) ReservedUsage(p *Choice, b *ledger.Resources) ledger.Resources
 	if n.Detail == nil || !n.Detail.MixedTypes {
 		return n.Usage(p.Node, p.Tasks, b)
 	}
-	return n.worstUsage(p.Node, min(p.Capacity, n.Detail.tasks), n.Detail.totals(), b)
+	return n.Detail.worstUsage(n, p.Node, min(p.Capacity, n.Detail.tasks), n.Detail.totals(), b)
 }
 
-// detailUsage is what a job with so many units on a node takes of it.
-func (n *Request) detailUsage(a *ledger.Node, units int32, b *ledger.Resources) ledger.Resources {
-	tasks := n.maxTasksFor(units)
-	counts := n.Detail.totals() // of several kinds, as far as it has them
+// usage is what a job with so many units on a node takes of it.
+func (w *requestDetail) usage(n *Request, a *ledger.Node, units int32, b *ledger.Resources) ledger.Resources {
+	tasks := w.maxTasksFor(n, units)
+	counts := w.totals() // of several kinds, as far as it has them
 	for i := range counts {
-		if !n.Detail.MixedTypes {
-			counts[i] = n.gresCount(&n.Detail.gres[i], units, tasks)
+		if !w.MixedTypes {
+			counts[i] = w.gresCount(n, &w.gres[i], units, tasks)
 		}
 	}
-	return n.worstUsage(a, tasks, counts, b)
+	return w.worstUsage(n, a, tasks, counts, b)
 }
 
 // worstUsage is exactUsage for a job that may turn out to need other CPUs or units than those that are free then.
-func (n *Request) worstUsage(a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
-	if n.Detail.MixedTypes {
+func (w *requestDetail) worstUsage(n *Request, a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
+	if w.MixedTypes {
 		for i := range counts {
-			counts[i] += n.Detail.gres[i].node
+			counts[i] += w.gres[i].node
 		}
 	}
-	u := n.exactUsage(a, tasks, counts, b)
-	if n.Detail.needsSockets() { // whatever else starts there could be on the wrong socket
+	u := w.exactUsage(n, a, tasks, counts, b)
+	if w.needsSockets() { // whatever else starts there could be on the wrong socket
 		u.Cpus = a.Record.Hardware.CPUs
 		for k := range a.Gres {
-			for i := range n.Detail.gres {
-				if q := &n.Detail.gres[i]; q.socket > 0 && q.accepts(&a.Gres[k]) {
+			for i := range w.gres {
+				if q := &w.gres[i]; q.socket > 0 && q.accepts(&a.Gres[k]) {
 					u.Gres[k] = max(0, b.Gres[k])
 				}
 			}
@@ -560,8 +558,7 @@ func (n *Request) worstUsage(a *ledger.Node, tasks int32, counts []int64, b *led
 }
 
 // exactUsage is what a job with so many tasks and resources takes of a node.
-func (n *Request) exactUsage(a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
-	w := n.Detail
+func (w *requestDetail) exactUsage(n *Request, a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
 	u := ledger.Resources{Allocs: -1}
 	if len(a.Gres) > 0 {
 		u.Gres = make([]int64, len(a.Gres))
@@ -578,7 +575,7 @@ func (n *Request) exactUsage(a *ledger.Node, tasks int32, counts []int64, b *led
 			}
 		}
 	}
-	p := n.cpusAndMem(a, tasks, gpus)
+	p := w.cpusAndMem(n, a, tasks, gpus)
 	u.Cpus, u.Mem = p.cpus, p.mem
 	at := a.CpuLimitOf(w.limitedPartition)
 	n.markExclusive(&u)
@@ -600,8 +597,7 @@ func (n *Request) exactUsage(a *ledger.Node, tasks int32, counts []int64, b *led
 
 // distribute gives each node its tasks and resources for the units it has: no less than one task, and together what the
 // job asks for.
-func (n *Request) distribute(picks []Choice) (tasks []int32, totals [][]int64) {
-	w := n.Detail
+func (w *requestDetail) distribute(n *Request, picks []Choice) (tasks []int32, totals [][]int64) {
 	tasks, totals = make([]int32, len(picks)), make([][]int64, len(picks))
 	if w.tasks == 0 {
 		for i := range picks {
@@ -610,7 +606,7 @@ func (n *Request) distribute(picks []Choice) (tasks []int32, totals [][]int64) {
 	} else {
 		most := make([]int64, len(picks))
 		for i := range picks {
-			if most[i] = int64(n.maxTasksFor(picks[i].Tasks)); w.MixedTypes {
+			if most[i] = int64(w.maxTasksFor(n, picks[i].Tasks)); w.MixedTypes {
 				most[i] = int64(picks[i].Capacity)
 			}
 			if n.tasksPerNode > 0 {

@@ -1,8 +1,6 @@
 package fit
 
-import (
-	"bireme.dev/bireme/internal/sched/ledger"
-)
+import "bireme.dev/bireme/internal/sched/ledger"
 
 // markExclusive notes in what a job takes of a node that it keeps the rest from others.
 func (n *Request) markExclusive(use *ledger.Resources) {

@@ -1,8 +1,6 @@
 package fit
 
-import (
-	"bireme.dev/bireme/internal/sched/ledger"
-)
+import "bireme.dev/bireme/internal/sched/ledger"
 
 // countTotals counts the kinds of resources a job asks for as a whole.
 func (w *requestDetail) countTotals() (n int) {
@@ -50,7 +48,7 @@ func (s *nodeSupply) gpuOffer(missing []int64, most int64) (counts []int64, sum 
 		tasks = min(tasks, n.tasksPerNode)
 	}
 	for tasks > 0 {
-		if p := n.cpusAndMem(s.node, tasks, sum); tasks <= s.tasks && p.cpus <= s.cpus && p.mem <= s.mem {
+		if p := n.Detail.cpusAndMem(n, s.node, tasks, sum); tasks <= s.tasks && p.cpus <= s.cpus && p.mem <= s.mem {
 			return counts, sum, tasks
 		}
 		tasks--

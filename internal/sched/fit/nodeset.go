@@ -13,7 +13,7 @@ type Candidate struct {
 	Node     *ledger.Node
 	Tasks    int32
 	Required bool
-	chosen   bool   // chosen
+	chosen   bool
 	features uint64 // the counts of a constraint that it helps to meet
 }
 
@@ -24,26 +24,36 @@ type Scratch struct {
 	spans                     []leafSpan
 }
 
-// chooseSet finds nodes for a need with a wish, or none. What it does not find is not there, but for constraints with
-// three or more counts of overlapping features on large clusters, where it gives up after a bounded search: so a
-// refusal stands until something comes free.
-func (n *Request) chooseSet(at ledger.View, buf []Choice) []Choice {
-	w := n.Set
+// setSearch chooses a set of nodes for a request with a setRequest. If it finds none there is none, except for
+// constraints with three or more counts of overlapping features on large clusters, where it gives up after a bounded
+// search: so a refusal stands until something comes free.
+type setSearch struct {
+	req    *Request
+	counts []grammar.FeatureCount // of the constraint
+	buf    []Choice               // memory for the result
+}
+
+func (s setSearch) choose(at ledger.View) []Choice {
+	w := s.req.Set
 	if w.Preferred != nil {
-		if picks := n.chooseUnder(w.Preferred, &at, buf); picks != nil {
+		if picks := s.chooseUnder(w.Preferred, &at); picks != nil {
 			return picks
 		}
 	}
-	return n.chooseUnder(w.Constraint, &at, buf)
+	return s.chooseUnder(w.Constraint, &at)
 }
 
 // chooseUnder tries the alternatives of a constraint in turn.
-func (n *Request) chooseUnder(c *grammar.Constraint, at *ledger.View, buf []Choice) []Choice {
+func (s setSearch) chooseUnder(c *grammar.Constraint, at *ledger.View) []Choice {
+	s.counts = nil
+	if c != nil {
+		s.counts = c.Counts
+	}
 	if c == nil || len(c.Either) == 0 {
-		return n.chooseAmong(c, nil, at, buf)
+		return s.chooseAmong(c, nil, at)
 	}
 	for _, f := range c.Either {
-		if picks := n.chooseAmong(c, f, at, buf); picks != nil {
+		if picks := s.chooseAmong(c, f, at); picks != nil {
 			return picks
 		}
 	}
@@ -51,36 +61,10 @@ func (n *Request) chooseUnder(c *grammar.Constraint, at *ledger.View, buf []Choi
 }
 
 // chooseAmong chooses among the nodes that fit a constraint and one of its alternatives.
-func (n *Request) chooseAmong(c *grammar.Constraint, either *grammar.Features, at *ledger.View,
-	buf []Choice,
-) []Choice {
-	w := n.Set
-	s := w.scratch
-	var counts []grammar.FeatureCount
-	if c != nil {
-		counts = c.Counts
-	}
-	all, must, room := s.candidates[:0], 0, int64(0)
-	for _, a := range at.Nodes {
-		r := n.TasksAt(at, a)
-		if r <= 0 || r < w.TasksPerNode || !n.Accepts(a, at) || !nodeMeets(c, a.Record) || either != nil &&
-			!either.Has(a.Record.Features) {
-			continue
-		}
-		k := Candidate{Node: a, Tasks: r, Required: len(n.Required) > 0 && n.Required[a.Record.Name]}
-		for i := range counts {
-			if counts[i].Of.Has(a.Record.Features) {
-				k.features |= 1 << i
-			}
-		}
-		if k.Required {
-			must++
-		}
-		room += int64(r)
-		all = append(all, k)
-	}
-	s.candidates = all
-	if must < len(n.Required) || len(all) < int(n.NodesMin) || room < int64(n.Tasks) || !n.roomiestSuffice(all) {
+func (s setSearch) chooseAmong(c *grammar.Constraint, either *grammar.Features, at *ledger.View) []Choice {
+	w := s.req.Set
+	all := s.candidates(c, either, at)
+	if all == nil {
 		return nil
 	}
 	if w.leastLoaded {
@@ -92,22 +76,51 @@ func (n *Request) chooseAmong(c *grammar.Constraint, either *grammar.Features, a
 	}
 	switch {
 	case w.Contiguous:
-		return n.byWeight(all, func(some []Candidate) []Choice { return n.chooseAdjacent(some, counts, buf) })
+		return s.byWeight(all, s.chooseAdjacent)
 	case net == nil, w.spread:
-		if !w.spread && !w.WantsMax && !w.leastLoaded && !at.IfIdle && w.TasksPerNode == 0 && len(counts) == 0 {
-			if picks := n.chooseOneNode(all, buf); picks != nil {
-				return n.assignSetTasks(picks)
+		if !w.spread && !w.WantsMax && !w.leastLoaded && !at.IfIdle && w.TasksPerNode == 0 && len(s.counts) == 0 {
+			if picks := s.chooseOneNode(all); picks != nil {
+				return s.assignTasks(picks)
 			}
 		}
-		picks := n.chooseCover(all, counts, buf)
+		picks := s.chooseCover(all)
 		if w.leastLoaded {
 			slices.SortStableFunc(picks, func(x, y Choice) int { return ledger.CompareNodes(x.Node, y.Node) })
 		}
-		return n.assignSetTasks(picks)
-	case at.IfIdle && w.Switches == 0 && w.ledger.OneSwitchJoinsAll(): // it is asked whether, not where
-		return n.assignSetTasks(n.chooseCover(all, counts, buf))
+		return s.assignTasks(picks)
+	case at.IfIdle && w.Switches == 0 && w.ledger.OneSwitchJoinsAll(): // the question is whether it fits, not where
+		return s.assignTasks(s.chooseCover(all))
 	}
-	return n.byWeight(all, func(some []Candidate) []Choice { return n.chooseConnected(net, some, counts, buf) })
+	return s.byWeight(all, func(some []Candidate) []Choice { return s.chooseConnected(net, some) })
+}
+
+// candidates lists the nodes with room that fit a constraint and one of its alternatives; nil if they cannot suffice.
+func (s setSearch) candidates(c *grammar.Constraint, either *grammar.Features, at *ledger.View) []Candidate {
+	n, w := s.req, s.req.Set
+	all, required, room := w.scratch.candidates[:0], 0, int64(0)
+	for _, node := range at.Nodes {
+		r := n.TasksAt(at, node)
+		if r <= 0 || r < w.TasksPerNode || !n.Accepts(node, at) || !nodeMeets(c, node.Record) || either != nil &&
+			!either.Has(node.Record.Features) {
+			continue
+		}
+		k := Candidate{Node: node, Tasks: r, Required: len(n.Required) > 0 && n.Required[node.Record.Name]}
+		for i := range s.counts {
+			if s.counts[i].Of.Has(node.Record.Features) {
+				k.features |= 1 << i
+			}
+		}
+		if k.Required {
+			required++
+		}
+		room += int64(r)
+		all = append(all, k)
+	}
+	w.scratch.candidates = all
+	if required < len(n.Required) || len(all) < int(n.NodesMin) || room < int64(n.Tasks) || !s.roomiestSuffice(all) {
+		return nil
+	}
+	return all
 }
 
 // compareLoad puts nodes of lower weight first, and among equals those with the larger part of their CPUs free.
@@ -121,14 +134,14 @@ func compareLoad(a, b *ledger.Node, at *ledger.View) int {
 
 // byWeight tries the nodes of the lowest weight alone, then with those of the next, and so on: for jobs that want as
 // many as there are, from the weight on where there are as many.
-func (n *Request) byWeight(all []Candidate, try func([]Candidate) []Choice) []Choice {
+func (s setSearch) byWeight(all []Candidate, try func([]Candidate) []Choice) []Choice {
 	for i := 1; i <= len(all); i++ {
-		if i < len(all) && (all[i].Node.Record.Weight == all[i-1].Node.Record.Weight || i < int(n.NodesMin) ||
-			n.Set.WantsMax && i < int(n.NodesMax)) {
+		if i < len(all) && (all[i].Node.Record.Weight == all[i-1].Node.Record.Weight || i < int(s.req.NodesMin) ||
+			s.req.Set.WantsMax && i < int(s.req.NodesMax)) {
 			continue
 		}
-		some := append(n.Set.scratch.subset[:0], all[:i]...)
-		n.Set.scratch.subset = some
+		some := append(s.req.Set.scratch.subset[:0], all[:i]...)
+		s.req.Set.scratch.subset = some
 		if picks := try(some); picks != nil {
 			return picks
 		}
@@ -136,28 +149,28 @@ func (n *Request) byWeight(all []Candidate, try func([]Candidate) []Choice) []Ch
 	return nil
 }
 
-// assignSetTasks gives each node its tasks.
-func (n *Request) assignSetTasks(picks []Choice) []Choice {
+// assignTasks gives each node its tasks.
+func (s setSearch) assignTasks(picks []Choice) []Choice {
 	if picks == nil {
 		return nil
 	}
-	if w := n.Set; w.TasksPerNode > 0 {
-		m := *n
+	if w := s.req.Set; w.TasksPerNode > 0 {
+		m := *s.req
 		m.Tasks = w.TasksPerNode * int32(len(picks))
 		m.assignTasks(picks)
 		return picks
 	}
-	n.assignTasks(picks)
+	s.req.assignTasks(picks)
 	return picks
 }
 
 // chooseAdjacent chooses nodes that follow each other without a gap, in the shortest row that has enough of them, or as
 // many as the job would like.
-func (n *Request) chooseAdjacent(some []Candidate, counts []grammar.FeatureCount, buf []Choice) []Choice {
+func (s setSearch) chooseAdjacent(some []Candidate) []Choice {
 	slices.SortFunc(some, func(x, y Candidate) int { return cmp.Compare(x.Node.Position.Line, y.Node.Position.Line) })
-	wanted := int(n.NodesMin)
-	if n.Set.WantsMax {
-		wanted = int(n.NodesMax)
+	wanted := int(s.req.NodesMin)
+	if s.req.Set.WantsMax {
+		wanted = int(s.req.NodesMax)
 	}
 	better := func(a, b int) bool { // of rows
 		if min(a, wanted) != min(b, wanted) {
@@ -172,7 +185,7 @@ func (n *Request) chooseAdjacent(some []Candidate, counts []grammar.FeatureCount
 		for to < len(some) && some[to].Node.Position.Line == some[to-1].Node.Position.Line+1 {
 			to++
 		}
-		if i, k, ok := n.shortestRun(some[from:to], counts); ok && (row == nil || better(to-from, len(row))) {
+		if i, k, ok := s.shortestRun(some[from:to]); ok && (row == nil || better(to-from, len(row))) {
 			row, at, size = some[from:to], i, k
 		}
 		from = to
@@ -186,16 +199,16 @@ func (n *Request) chooseAdjacent(some []Candidate, counts []grammar.FeatureCount
 		}
 		size++
 	}
-	picks := buf[:0]
+	picks := s.buf[:0]
 	for _, k := range row[at : at+size] {
 		picks = append(picks, Choice{Node: k.Node, Capacity: k.Tasks})
 	}
-	return n.assignSetTasks(picks)
+	return s.assignTasks(picks)
 }
 
 // shortestRun finds the first of the shortest parts of a row that is enough of it.
-func (n *Request) shortestRun(row []Candidate, counts []grammar.FeatureCount) (at, size int, ok bool) {
-	h := n.newSelection(counts)
+func (s setSearch) shortestRun(row []Candidate) (at, size int, ok bool) {
+	h := s.newSelection()
 	for from, to := 0, 0; from < len(row); from++ {
 		for to < len(row) && !h.isEnough() {
 			h.add(&row[to], 1)
@@ -204,7 +217,7 @@ func (n *Request) shortestRun(row []Candidate, counts []grammar.FeatureCount) (a
 		if !h.isEnough() {
 			return at, size, ok
 		}
-		if k := to - from; k <= int(n.NodesMax) && (!ok || k < size) {
+		if k := to - from; k <= int(s.req.NodesMax) && (!ok || k < size) {
 			at, size, ok = from, k, true
 		}
 		h.add(&row[from], -1)
@@ -222,10 +235,10 @@ type selection struct {
 	counted  []int32 // nodes for each count
 }
 
-func (n *Request) newSelection(counts []grammar.FeatureCount) selection {
-	h := selection{req: n, counts: counts}
-	if len(counts) > 0 {
-		h.counted = make([]int32, len(counts))
+func (s setSearch) newSelection() selection {
+	h := selection{req: s.req, counts: s.counts}
+	if len(s.counts) > 0 {
+		h.counted = make([]int32, len(s.counts))
 	}
 	return h
 }

@@ -38,7 +38,7 @@ func (n *Request) Choose(at ledger.View, buf []Choice) []Choice {
 		return n.chooseTypes(&at, buf)
 	}
 	if w := n.Set; w != nil && !(at.IfIdle && w.implicit && w.Switches == 0 && w.ledger.OneSwitchJoinsAll()) {
-		return n.chooseSet(at, buf)
+		return setSearch{req: n, buf: buf}.choose(at)
 	}
 	picks := buf[:0]
 	var room int64

@@ -129,7 +129,7 @@ func RequestOf(s *core.Spec, names alloc.HostsFunc) Request {
 		}
 	}
 	if n.Detail != nil {
-		n.capNodesByGPUs()
+		n.Detail.capNodes(&n)
 	}
 	if x := s.Extra; x != nil {
 		n.Required, n.Excluded, n.tmpDisk = names(x.NodeList), names(x.Exclude), x.TmpDisk
@@ -231,7 +231,7 @@ func (n *Request) gresFits(a *ledger.Node, b *ledger.Resources) bool {
 // Usage returns what a job with so many tasks on a node takes of it, out of what is free in b.
 func (n *Request) Usage(a *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
 	if n.Detail != nil {
-		return n.detailUsage(a, tasks, b)
+		return n.Detail.usage(n, a, tasks, b)
 	}
 	u := n.plainUsage(a, tasks, b)
 	if n.blocks && a.Blocks != nil {

@@ -37,7 +37,7 @@ func (c *leafChoice) takeSegments(size int, rate func(s *leafNodes, left int) (s
 	want := (int(n.NodesMin) + size - 1) / size * size
 	left := slices.Clone(c.leaves) // what is left of each block
 	picks := c.buf[:0]
-	h := n.newSelection(c.counts)
+	h := c.newSelection()
 	take := func(s *leafNodes, count int) {
 		for _, k := range c.candidates[s.from : s.from+count] {
 			h.add(&k, 1)

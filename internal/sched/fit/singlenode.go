@@ -1,8 +1,6 @@
 package fit
 
-import (
-	"bireme.dev/bireme/internal/sched/ledger"
-)
+import "bireme.dev/bireme/internal/sched/ledger"
 
 // singleFit caches for a version of the ledger whether some idle node could hold all of a job that may run on one or
 // several nodes. If none could, a job larger than any node is not tried on each.
@@ -31,14 +29,15 @@ func (n *Request) fitsOneNode() bool {
 	return n.single.fits
 }
 
-// chooseOneNode gives the first of some candidates that has room for a whole job that may be on one node.
-func (n *Request) chooseOneNode(all []Candidate, buf []Choice) []Choice {
+// chooseOneNode chooses the first candidate that has room for a whole job that may be on one node.
+func (s setSearch) chooseOneNode(all []Candidate) []Choice {
+	n := s.req
 	if len(n.Required) > 0 || !n.fitsOneNode() {
 		return nil
 	}
 	for i := range all {
 		if all[i].Tasks >= n.Tasks {
-			return append(buf[:0], Choice{Node: all[i].Node, Capacity: all[i].Tasks})
+			return append(s.buf[:0], Choice{Node: all[i].Node, Capacity: all[i].Tasks})
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -20,15 +19,13 @@ type leafNodes struct {
 func (s *leafNodes) count() int { return s.to - s.from }
 
 // chooseConnected chooses nodes that are near each other.
-func (n *Request) chooseConnected(net *ledger.Topology, some []Candidate, counts []grammar.FeatureCount,
-	buf []Choice,
-) []Choice {
+func (s setSearch) chooseConnected(net *ledger.Topology, some []Candidate) []Choice {
 	byLeaf := func(x, y Candidate) int { return cmp.Compare(x.Node.Position.Leaf, y.Node.Position.Leaf) }
 	if !slices.IsSortedFunc(some, byLeaf) {
 		slices.SortStableFunc(some, byLeaf)
 	}
-	s := n.Set.scratch
-	segs := s.leaves[:0]
+	scratch := s.req.Set.scratch
+	segs := scratch.leaves[:0]
 	for i := range some {
 		k := &some[i]
 		if len(segs) == 0 || segs[len(segs)-1].leaf != k.Node.Position.Leaf {
@@ -41,12 +38,12 @@ func (n *Request) chooseConnected(net *ledger.Topology, some []Candidate, counts
 			g.required++
 		}
 	}
-	s.leaves = segs
-	c := leafChoice{req: n, candidates: some, leaves: segs, counts: counts, buf: buf}
+	scratch.leaves = segs
+	c := leafChoice{setSearch: s, candidates: some, leaves: segs}
 	var picks []Choice
 	switch {
-	case net.Sizes != nil && n.Set.segment > 0:
-		picks = c.chooseSegments(int(n.Set.segment))
+	case net.Sizes != nil && s.req.Set.segment > 0:
+		picks = c.chooseSegments(int(s.req.Set.segment))
 	case net.Sizes != nil:
 		picks = c.chooseInBlocks(net)
 	default:
@@ -56,16 +53,14 @@ func (n *Request) chooseConnected(net *ledger.Topology, some []Candidate, counts
 		return nil
 	}
 	slices.SortFunc(picks, func(x, y Choice) int { return cmp.Compare(x.Node.Position.Line, y.Node.Position.Line) })
-	return n.assignSetTasks(picks)
+	return s.assignTasks(picks)
 }
 
 // leafChoice is a choice of leaves under way.
 type leafChoice struct {
-	req        *Request
+	setSearch
 	candidates []Candidate
 	leaves     []leafNodes
-	counts     []grammar.FeatureCount
-	buf        []Choice
 }
 
 // leafSpan is a range of leaves in which the job may be, and how many candidates they have.
@@ -253,5 +248,5 @@ func (c *leafChoice) chooseOnLeaves(segs []leafNodes, last *leafNodes) []Choice 
 	if len(list) < int(c.req.NodesMin) {
 		return nil
 	}
-	return c.req.chooseCover(list, c.counts, c.buf)
+	return c.chooseCover(list)
 }
