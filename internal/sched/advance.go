@@ -185,7 +185,7 @@ func (ps *pass) earliestOption(s *partitionClass, j *core.Job) (best *partitionC
 	first := alloc.Never
 	for i := range s.options {
 		req := ps.startRequest(&s.options[i], j)
-		if at, ok := ps.p.finder.Start(&req); ok && (best == nil || at < first) {
+		if at, ok := ps.p.finder.Start(req); ok && (best == nil || at < first) {
 			best, first = &s.options[i], at
 		}
 	}
@@ -240,7 +240,7 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 		}
 	}
 	ps.p.unreserved = left
-	if !some || s.req.Choose(ledger.View{Nodes: left, IfIdle: true}, ps.p.choices) != nil {
+	if !some || s.req.Choose(ledger.View{Nodes: left, IfIdle: true}, ps.p.buffer.Choices) != nil {
 		return
 	}
 	if why == core.ReasonReserved && j.Spec.More().NodeList == "" {

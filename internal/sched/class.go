@@ -142,7 +142,7 @@ type classSet struct {
 	reasonsStale bool
 
 	setScratch fit.Scratch
-	choices    []fit.Choice // scratch
+	buffer     *fit.Buffer
 }
 
 // setRules changes what the class of a job depends on. The caller has removed the jobs whose class that changes, and
@@ -294,7 +294,7 @@ func (cs *classSet) assess(s *partitionClass) *Reason {
 		}
 	}
 	nodes := cs.nodes.Of(&s.Candidates)
-	if n.Choose(ledger.View{Nodes: nodes, IfIdle: true}, cs.choices) != nil {
+	if n.Choose(ledger.View{Nodes: nodes, IfIdle: true}, cs.buffer.Choices) != nil {
 		return nil
 	}
 	if s.Advance.ConfinesNodes() {
@@ -304,7 +304,7 @@ func (cs *classSet) assess(s *partitionClass) *Reason {
 		}
 	}
 	if loose := n.WithoutSwitchLimit(); loose != n {
-		if loose.Choose(ledger.View{Nodes: nodes, IfIdle: true}, cs.choices) != nil {
+		if loose.Choose(ledger.View{Nodes: nodes, IfIdle: true}, cs.buffer.Choices) != nil {
 			return &Reason{
 				Code: core.ReasonResources,
 				Text: fmt.Sprintf("it waits for nodes on %d leaf switch(es) at most for as long as it may, and the "+

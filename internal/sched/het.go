@@ -216,11 +216,11 @@ func (h *hetJobs) fitsIdle(set *hetJob) bool {
 				fits = true
 				break
 			}
-			picks := s.req.Choose(ledger.View{Nodes: h.planner.nodes.Of(&s.Candidates), IfIdle: true}, h.planner.choices)
+			picks := s.req.Choose(ledger.View{Nodes: h.planner.nodes.Of(&s.Candidates), IfIdle: true}, h.planner.buffer.Choices)
 			if picks == nil {
 				continue
 			}
-			h.planner.choices, fits = picks, true
+			h.planner.buffer.Choices, fits = picks, true
 			for _, pk := range picks {
 				use := s.req.Usage(pk.Node, pk.Tasks, &pk.Node.Capacity)
 				pk.Node.Capacity.Subtract(&use)

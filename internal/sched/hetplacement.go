@@ -112,7 +112,7 @@ func (h hetPlacement) couldStartAlone(slots []*partitionClass, j *core.Job) bool
 		picks, _, few := h.ps.chooseNow(s, end, least)
 		switch {
 		case picks != nil:
-			h.ps.p.choices = picks
+			h.ps.p.buffer.Choices = picks
 			return true
 		case few:
 			h.ps.p.refusals.recordOnFreed(s, least)
@@ -195,7 +195,7 @@ func (h hetPlacement) reserveComponent(slots []*partitionClass, j *core.Job) *le
 				}
 			}
 			req := h.ps.startRequest(s, j)
-			if at, ok := h.ps.p.finder.Start(&req); ok && at < first {
+			if at, ok := h.ps.p.finder.Start(req); ok && at < first {
 				best, first = s, at
 			}
 		}

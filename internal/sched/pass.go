@@ -301,7 +301,7 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 		}
 		return false
 	}
-	p.choices, end = picks, at.End
+	p.buffer.Choices, end = picks, at.End
 	al := s.req.Alloc(s.part.Name, picks, at)
 	if ps.overLimit = ps.exceedsLimit(s, j, al); ps.overLimit {
 		if al = ps.placeOnFewer(s, j, at, len(picks)); al == nil {

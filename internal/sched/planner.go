@@ -141,9 +141,9 @@ type Planner struct {
 
 // passScratch is reusable memory of passes.
 type passScratch struct {
-	choices []fit.Choice
-	free    ledger.Resources
-	walks   []queueWalk
+	buffer fit.Buffer
+	free   ledger.Resources
+	walks  []queueWalk
 }
 
 type partition struct {
@@ -196,16 +196,17 @@ func New(cfg Config) *Planner {
 	p.ledger, p.jobs = p.nodes.Ledger, cluster.NewJobs(p.nodes)
 	p.reserved, p.advance = cluster.NewReservations(p.nodes), cluster.NewAdvances(p.nodes)
 	p.licenses = license.New(cfg.Licenses, p.jobs, p.reserved, p.advance)
-	p.finder = reserve.New(p.nodes, p.jobs, p.reserved, p.advance, p.licenses)
+	p.finder = reserve.New(p.nodes, p.jobs, p.reserved, p.advance, p.licenses, &p.buffer)
 	p.classes = classSet{
 		cfg: &p.cfg, nodes: p.nodes, byKey: map[classKey]*classInfo{}, partitions: map[core.PartitionName]*partition{},
+		buffer: &p.buffer,
 	}
-	p.refusals = refusals{nodes: p.nodes, reserved: p.reserved, advance: p.advance}
+	p.refusals = refusals{nodes: p.nodes, reserved: p.reserved, advance: p.advance, buffer: &p.buffer}
 	p.whoFunc = whoFuncOf(p.classes.partitions)
 	p.hets.planner = p
 	p.usePreemption(cfg.Preemption)
 	p.classWalkMinJobs = 64
-	p.victims = victim.New(p.ledger)
+	p.victims = victim.New(p.ledger, &p.buffer)
 	p.ledger.SetTopology(cfg.Topology)
 	p.ledger.SetRules(ledger.RulesOf(cfg.AllocUnit, cfg.Partitions, cfg.Hosts))
 	if cfg.Rule == RuleConservative {

@@ -187,7 +187,7 @@ func (pr *preemptions) reserveVacated(s *partitionClass, j *core.Job) bool {
 		return false
 	}
 	req := pr.ps.startRequest(s, j)
-	r := pr.ps.p.finder.FindVacated(&req)
+	r := pr.ps.p.finder.FindVacated(req)
 	if r == nil {
 		return false
 	}
@@ -217,7 +217,7 @@ func (pr *preemptions) startsWithoutPreempting(s *partitionClass, j *core.Job, s
 	}
 	req := pr.ps.startRequest(s, j)
 	req.Last = last
-	_, ok := pr.ps.p.finder.Start(&req)
+	_, ok := pr.ps.p.finder.Start(req)
 	return ok
 }
 

@@ -30,7 +30,7 @@ type refusals struct {
 
 	started *[]ledger.AllocEnd // of the pass
 	free    ledger.Resources   // scratch
-	choices []fit.Choice       // scratch
+	buffer  *fit.Buffer
 }
 
 // beginPass begins a new epoch. The starts of the pass are appended to a list.
@@ -72,12 +72,12 @@ func (rf *refusals) stillHolds(s *partitionClass) bool {
 	var nodes, nodesOld int32
 	var tasks, tasksOld int64
 	promised := false
-	from := r.freedSeq
+	freed, from := &rf.nodes.Freed, r.freedSeq
 	if rf.nodes.MaxFreedIn(s.Set, len(*rf.started)).IsBelow(n) {
-		from = rf.nodes.Freed.Next()
+		from = freed.Next()
 	}
-	for i := from; i < rf.nodes.Freed.Next(); i++ {
-		a := rf.nodes.Freed.At(i)
+	for i := from; i < freed.Next(); i++ {
+		a := freed.At(i)
 		if a.FreedSeq != i || !s.Set.Has(a) {
 			continue
 		}
@@ -152,7 +152,7 @@ func (rf *refusals) record(s *partitionClass, end core.Time) {
 // fitsUnreserved reports whether a job of the class would fit now if nothing were reserved.
 func (rf *refusals) fitsUnreserved(s *partitionClass) bool {
 	view := ledger.View{Nodes: rf.nodes.OpenOf(&s.Candidates, &s.req), JoinShared: true}
-	return s.req.Choose(view, rf.choices) != nil
+	return s.req.Choose(view, rf.buffer.Choices) != nil
 }
 
 // recordNoRoom is record for a class of which no node has room for a single task.

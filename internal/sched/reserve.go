@@ -45,7 +45,7 @@ func (ps *pass) reserveOne(s *partitionClass, j *core.Job) *ledger.Reservation {
 		}
 	}
 	req := ps.startRequest(s, j)
-	r := ps.p.finder.Find(&req)
+	r := ps.p.finder.Find(req)
 	if r != nil {
 		ps.p.reserved.Add(r, ps.p.finder.Later())
 	}

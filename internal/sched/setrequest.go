@@ -17,12 +17,12 @@ func (ps *pass) placeOnFewer(s *partitionClass, j *core.Job, at ledger.View, had
 		n, v := s.req, *w
 		n.NodesMax, n.Set = int32(mid), &v
 		v.WantsMax = n.NodesMax > n.NodesMin
-		picks := n.Choose(at, ps.p.choices)
+		picks := n.Choose(at, ps.p.buffer.Choices)
 		if picks == nil { // so few have too little room
 			lo = mid + 1
 			continue
 		}
-		ps.p.choices = picks
+		ps.p.buffer.Choices = picks
 		if al := n.Alloc(s.part.Name, picks, at); ps.exceedsLimit(s, j, al) {
 			hi = mid - 1
 		} else {

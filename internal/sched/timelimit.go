@@ -34,10 +34,10 @@ func (ps *pass) chooseUntil(s *partitionClass, at *ledger.View) []fit.Choice {
 		return nil
 	}
 	at.JoinShared = false
-	picks := s.req.Choose(*at, ps.p.choices)
+	picks := s.req.Choose(*at, ps.p.buffer.Choices)
 	if picks == nil && s.req.MayShare() { // what is idle comes before what can be shared
 		at.JoinShared = true
-		picks = s.req.Choose(*at, ps.p.choices)
+		picks = s.req.Choose(*at, ps.p.buffer.Choices)
 	}
 	return picks
 }

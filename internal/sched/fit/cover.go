@@ -7,7 +7,7 @@ import (
 )
 
 // chooseCover chooses among candidates: all required ones, enough for each count, then the first in order until there
-// are enough nodes and room for all tasks. If that needs too many nodes, the roomiest are tried, and then every mixture.
+// are enough nodes and room for all tasks. If that needs too many nodes, it tries the roomiest, then every mixture.
 func (s setSearch) chooseCover(all []Candidate) []Choice {
 	if !s.req.Set.wantsMin && s.fillInOrder(all) {
 		return chosenNodes(all, s.buf)

@@ -537,7 +537,9 @@ func (w *requestDetail) usage(n *Request, a *ledger.Node, units int32, b *ledger
 }
 
 // worstUsage is exactUsage for a job that may turn out to need other CPUs or units than those that are free then.
-func (w *requestDetail) worstUsage(n *Request, a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
+func (w *requestDetail) worstUsage(n *Request, a *ledger.Node, tasks int32, counts []int64,
+	b *ledger.Resources,
+) ledger.Resources {
 	if w.MixedTypes {
 		for i := range counts {
 			counts[i] += w.gres[i].node
@@ -558,7 +560,9 @@ func (w *requestDetail) worstUsage(n *Request, a *ledger.Node, tasks int32, coun
 }
 
 // exactUsage is what a job with so many tasks and resources takes of a node.
-func (w *requestDetail) exactUsage(n *Request, a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
+func (w *requestDetail) exactUsage(n *Request, a *ledger.Node, tasks int32, counts []int64,
+	b *ledger.Resources,
+) ledger.Resources {
 	u := ledger.Resources{Allocs: -1}
 	if len(a.Gres) > 0 {
 		u.Gres = make([]int64, len(a.Gres))

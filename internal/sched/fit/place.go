@@ -19,6 +19,9 @@ type Choice struct {
 	gres     []int64 // see chooseTypes
 }
 
+// Buffer is memory for the result of Request.Choose. Those who choose nodes one after the other share one.
+type Buffer struct{ Choices []Choice }
+
 // Accepts reports whether a job may use a node at all.
 func (n *Request) Accepts(a *ledger.Node, at *ledger.View) bool {
 	return (at.WithDown && !a.Record.LoginOnly() || a.Record.Usable()) && (len(n.Excluded) == 0 ||

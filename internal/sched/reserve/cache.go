@@ -234,9 +234,9 @@ func (s *search) chooseAt(rooms []int32) []fit.Choice {
 	f.roomNodes = nodes
 	f.later.Reset(len(f.nodes.Ledger.Order)) // invalidate what was computed for other times
 	s.view.Nodes, s.view.OverdueAt = nodes, f.now+alloc.OverdueDelay
-	choices := s.Fit.Choose(s.view, f.choices)
+	choices := s.Fit.Choose(s.view, f.buffer.Choices)
 	if choices != nil {
-		f.choices = choices
+		f.buffer.Choices = choices
 	}
 	return choices
 }

@@ -16,13 +16,14 @@ type Finder struct {
 	advances *cluster.Advances
 	licenses *license.Licenses
 	now      core.Time // of the pass
+	request  Request   // of the current search
 	caches   map[*cluster.Set][]*cache
 
 	later ledger.Later
 	scans []nodeScan // by the nodes' numbers
 	// scratch
 	free                    ledger.Resources
-	choices                 []fit.Choice
+	buffer                  *fit.Buffer
 	rooms, nodeRooms        []int32
 	changedNodes, roomNodes []*ledger.Node
 	changed                 ledger.Bitset
@@ -40,9 +41,10 @@ type nodeScan struct {
 
 // New returns a finder.
 func New(n *cluster.Nodes, js *cluster.Jobs, rs *cluster.Reservations, as *cluster.Advances, ls *license.Licenses,
+	buffer *fit.Buffer,
 ) *Finder {
 	return &Finder{
-		nodes: n, jobs: js, reserved: rs, advances: as, licenses: ls, caches: map[*cluster.Set][]*cache{},
+		nodes: n, jobs: js, reserved: rs, advances: as, licenses: ls, buffer: buffer, caches: map[*cluster.Set][]*cache{},
 	}
 }
 
@@ -59,13 +61,14 @@ func (f *Finder) Later() *ledger.Later { return &f.later }
 
 // Find returns a reservation for a job at its earliest start, or nil if it can never start. If jobs were preempted for
 // it, it gets the nodes that they leave.
-func (f *Finder) Find(r *Request) *ledger.Reservation {
-	s := f.newSearch(r)
+func (f *Finder) Find(r Request) *ledger.Reservation {
+	f.request = r
+	s := f.newSearch()
 	if choices := s.vacated(); choices != nil {
 		return s.reservation(choices)
 	}
-	if r.From == 0 && f.canCache(r) {
-		return f.cacheOf(r).find(&s)
+	if r.From == 0 && f.canCache(&r) {
+		return f.cacheOf(&r).find(&s)
 	}
 	if choices := s.earliest(); choices != nil {
 		return s.reservation(choices)
@@ -74,8 +77,9 @@ func (f *Finder) Find(r *Request) *ledger.Reservation {
 }
 
 // FindVacated returns a reservation of the nodes that preempted jobs leave to a job, or nil if they do not suffice.
-func (f *Finder) FindVacated(r *Request) *ledger.Reservation {
-	s := f.newSearch(r)
+func (f *Finder) FindVacated(r Request) *ledger.Reservation {
+	f.request = r
+	s := f.newSearch()
 	if choices := s.vacated(); choices != nil {
 		return s.reservation(choices)
 	}
@@ -83,8 +87,9 @@ func (f *Finder) FindVacated(r *Request) *ledger.Reservation {
 }
 
 // Start returns the earliest start of a job, and false if it can never start.
-func (f *Finder) Start(r *Request) (core.Time, bool) {
-	s := f.newSearch(r)
+func (f *Finder) Start(r Request) (core.Time, bool) {
+	f.request = r
+	s := f.newSearch()
 	ok := s.earliest() != nil
 	return s.view.At, ok
 }

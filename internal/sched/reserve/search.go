@@ -44,7 +44,8 @@ type changePoint struct {
 	reservation *ledger.Reservation
 }
 
-func (f *Finder) newSearch(r *Request) search {
+func (f *Finder) newSearch() search {
+	r := &f.request
 	f.later.Reset(len(f.nodes.Ledger.Order))
 	return search{Request: r, finder: f, view: ledger.View{
 		Nodes: f.nodes.Of(r.Where), Scratch: &f.free, Advance: r.Where.Advance, MayDelayAdvance: r.MayDelayAdvance,
@@ -85,7 +86,7 @@ func (s *search) vacated() []fit.Choice {
 	s.Last = max(s.Job.Room.By, s.finder.now+alloc.OverdueDelay)
 	choices := s.earliest()
 	if s.Last = last; choices == nil {
-		*s = s.finder.newSearch(s.Request)
+		*s = s.finder.newSearch()
 	}
 	return choices
 }
@@ -164,8 +165,8 @@ func (s *search) continueFrom(ends ledger.EndCursor, soon core.Time) []fit.Choic
 			s.points = s.points[1:]
 		}
 		if changed && t >= s.From && s.MayFit() && (own == nil && s.Licenses == nil || s.isOpen()) {
-			if choices := s.Fit.Choose(s.view, f.choices); choices != nil {
-				f.choices = choices
+			if choices := s.Fit.Choose(s.view, f.buffer.Choices); choices != nil {
+				f.buffer.Choices = choices
 				return choices
 			}
 		}

@@ -53,7 +53,7 @@ type Search struct {
 	freeFunc      func(*ledger.Node) *ledger.Resources // freeOn, bound once
 	scan          int64
 	then          []nodeThen // by the nodes' numbers
-	choices       []fit.Choice
+	buffer        *fit.Buffer
 	scratch, left ledger.Resources
 	cpusOnly      core.NodeAlloc
 }
@@ -65,8 +65,8 @@ type nodeThen struct {
 }
 
 // New returns a search over the nodes of a ledger.
-func New(l *ledger.Ledger) *Search {
-	v := &Search{ledger: l}
+func New(l *ledger.Ledger, buffer *fit.Buffer) *Search {
+	v := &Search{ledger: l, buffer: buffer}
 	v.freeFunc = v.freeOn
 	return v
 }
@@ -144,7 +144,7 @@ func (v *Search) Run() []fit.Choice {
 			return nil
 		}
 	}
-	v.choices = picks
+	v.buffer.Choices = picks
 	v.dropNeedless(picks)
 	return picks
 }
@@ -171,7 +171,7 @@ func (v *Search) choose(victims, few bool) []fit.Choice {
 		v.nodes = append(v.nodes, v.costs[i].node)
 	}
 	at.Nodes = v.nodes
-	return v.Fit.Choose(at, v.choices)
+	return v.Fit.Choose(at, v.buffer.Choices)
 }
 
 // costNode computes the cost of a node and stores in FreeThen what is free there then.
