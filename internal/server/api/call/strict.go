@@ -36,7 +36,10 @@ func unknownKey(err error, data []byte, v any) *core.Fault {
 	if !ok {
 		return nil
 	}
-	at := bytes.Index(data, []byte(name))
+	at := locate(data, reflect.TypeOf(v))
+	if at < 0 {
+		at = int64(bytes.Index(data, []byte(name)))
+	}
 	name = strings.Trim(name, `"`)
 	known := keysOf(reflect.TypeOf(v))
 	names := slices.Sorted(maps.Keys(known))
@@ -45,7 +48,7 @@ func unknownKey(err error, data []byte, v any) *core.Fault {
 		hint = fmt.Sprintf(" here: %s is a key of %s", names[i], cmp.Or(known[names[i]], "the request itself"))
 	}
 	return &core.Fault{
-		Path:    fmt.Sprintf("%s: %s", position(data, int64(at)+1), name),
+		Path:    fmt.Sprintf("%s: %s", position(data, at+1), name),
 		Message: "there is no such key" + hint,
 	}
 }
