@@ -111,6 +111,9 @@ func runStandalone(ctx context.Context, c *cobra.Command, f *standaloneFlags) er
 	if err := f.readGiven(c); err != nil {
 		return err
 	}
+	if f.Cgroup != "" && f.Cgroup != "none" {
+		return core.Errorf(core.Invalid, "--cgroup %s: expected none, which works without cgroups", f.Cgroup)
+	}
 	if err := f.settle(c); err != nil {
 		return err
 	}

@@ -223,6 +223,10 @@ func TestBadValues(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]slurm.Complaint{
 		"--signal=NOPE": {Lines: []string{"sbatch: error: Invalid --signal specification"}, Exit: 255},
+		"--kill-on-invalid-dep=maybe": {
+			Lines: []string{"sbatch: error: Invalid --kill-on-invalid-dep specification"},
+			Exit:  255,
+		},
 		"--open-mode=x": {
 			Lines: []string{"sbatch: error: Invalid --open-mode specification"},
 			Exit:  255,

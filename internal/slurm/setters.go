@@ -33,7 +33,10 @@ func noKill(r *Request, v string) error {
 
 // killInvalid reads --kill-on-invalid-dep.
 func killInvalid(r *Request, v string) error {
-	on := v == "yes"
+	on := strings.EqualFold(v, "yes")
+	if !on && !strings.EqualFold(v, "no") {
+		return r.invalidHint("kill-on-invalid-dep", "yes or no")
+	}
 	r.extra.Keep().KillInvalid = &on
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/nearest"
 )
 
 type auditOptions struct {
@@ -45,7 +46,18 @@ func auditCommand(a *app.App) *cobra.Command {
 	return c
 }
 
+// auditAnswers are what the audit log has for an answer.
+var auditAnswers = []string{
+	core.AuditOK, string(core.Denied), string(core.Unknown), string(core.Invalid), string(core.NotFound),
+	string(core.Conflict), string(core.Exhausted), string(core.Unavailable), string(core.Gone), string(core.TooLarge),
+	string(core.Internal), "several",
+}
+
 func (o *auditOptions) query() (url.Values, error) {
+	if o.answer != "" && !slices.Contains(auditAnswers, o.answer) {
+		return nil, app.Usagef("--answer %s: expected one of %s%s", o.answer, strings.Join(auditAnswers, ", "),
+			nearest.Hint(o.answer, auditAnswers))
+	}
 	v := url.Values{}
 	for name, value := range map[string]string{
 		"user": o.user, "token": o.token, "action": o.action, "object": o.object,

@@ -4,6 +4,7 @@ package srun
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 
 	"bireme.dev/bireme/internal/client"
@@ -23,6 +24,7 @@ type run struct {
 	inside bool   // that was there before
 	array  *core.ArrayRef
 	cast   cmd.Func // sbcast, for --bcast
+	input  *os.File // of its tasks, by --input; nil: not a file, or not open yet
 }
 
 // Run is the command.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,6 +25,11 @@ const killWait = 32 * time.Second
 // runStep makes the step, carries its streams and gives srun's exit code and the step's exit.
 func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 	failed := core.Exit{Code: 1}
+	if mode := s.r.Spec.IO.Stdin; !isMode(mode) && !strings.Contains(mode, "%") { // before anything runs without it
+		if err := s.openInput(mode); err != nil {
+			return slurm.ExitError, failed
+		}
+	}
 	tty := s.openTTY()
 	defer tty.Restore()
 	s.r.Step.Pty = tty != nil
@@ -94,6 +100,7 @@ type pump struct {
 	nodesDone  map[place]bool
 	started    map[int32]bool         // by rank
 	fed        bool                   // standard input is on its way
+	noInput    bool                   // its file could not be opened
 	spoke      map[core.NodeName]bool // nodes that wrote to standard error
 	terminated bool
 	killTimer  <-chan time.Time
@@ -138,6 +145,9 @@ func (p *pump) run(ctx context.Context) (int, core.Exit) {
 	p.exits.tell(p.exits.oom)
 	if p.terminated || p.exits.signal == 9 {
 		p.s.w.Infof("Force Terminated StepId=%s", p.s.stepName())
+	}
+	if p.noInput {
+		return slurm.ExitError, core.Exit{Code: 1}
 	}
 	return p.exits.result()
 }
@@ -193,23 +203,23 @@ func (p *pump) frame(ctx context.Context, part int, f wire.Frame) error {
 		if err := f.Decode(&t); err != nil {
 			return err
 		}
-		p.taskStart(t.Rank)
+		p.taskStart(ctx, t.Rank)
 	}
 	return nil
 }
 
 // taskStart sends standard input once all tasks are there to take it.
-func (p *pump) taskStart(rank int32) {
+func (p *pump) taskStart(ctx context.Context, rank int32) {
 	p.started[rank] = true
 	if !p.fed && len(p.started) >= len(p.out.node) {
 		p.fed = true
-		p.startInput()
+		p.startInput(ctx)
 	}
 }
 
 func (p *pump) taskExit(ctx context.Context, t wire.TaskExit) {
 	first := len(p.exits.ended) == 0
-	p.taskStart(t.Rank)
+	p.taskStart(ctx, t.Rank)
 	p.exits.add(t)
 	bad := t.Exit.Code != 0 || t.Exit.Signal != 0
 	if bad && p.s.r.Step.KillOnBadExit && !p.terminated {
@@ -328,18 +338,33 @@ func (p *pump) states() {
 	}
 }
 
+// openInput opens the file that is the tasks' standard input, and says why it cannot in Slurm's words.
+func (s *run) openInput(name string) error {
+	f, err := os.Open(s.r.Path(name))
+	if err != nil {
+		text := err.Error()
+		var errno syscall.Errno
+		if errors.As(err, &errno) {
+			text = errno.Error()
+		}
+		s.w.Errorf("Could not open stdin file: %s%s", strings.ToUpper(text[:1]), text[1:])
+		return err
+	}
+	s.input = f
+	return nil
+}
+
 // startInput sends standard input to the tasks that should have it.
-func (p *pump) startInput() {
+func (p *pump) startInput(ctx context.Context) {
 	mode := p.s.r.Spec.IO.Stdin
 	rank, ok := inputRank(mode)
 	in := p.s.w.In
 	if ok && !isMode(mode) {
-		f, err := os.Open(p.s.r.Path(core.ExpandFilename(mode, p.out.names, 0)))
-		if err != nil {
-			p.s.w.Errorf("Could not open stdin file: %v", err)
-			ok = false
+		if p.s.input == nil && p.s.openInput(core.ExpandFilename(mode, p.out.names, 0)) != nil {
+			p.noInput, ok = true, false
+			p.terminate(ctx)
 		} else {
-			in = f
+			in = p.s.input
 		}
 	}
 	if !ok {
