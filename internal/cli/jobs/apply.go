@@ -28,6 +28,8 @@ type applyOptions struct {
 	project string
 	args    []string
 	force   bool
+	ports   []string // to forward while attached
+	host    string
 }
 
 func applyCommand(a *app.App) *cobra.Command {
@@ -54,6 +56,7 @@ the current folder; -f - reads standard input. ARGS replace ${{ run.args }}.`,
 	f.StringVarP(&o.name, "name", "n", "", "name of the run")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "set a variable, `KEY=VALUE`, or pass your own, KEY")
 	f.StringVar(&o.project, "project", "", "`PROJECT` to run in")
+	portFlags(c, &o.ports, &o.host)
 	f.BoolVar(&o.force, "force", false, "of a fleet: hosts leave although jobs run on them")
 	return c
 }
@@ -111,19 +114,7 @@ func (o *applyOptions) run(ctx context.Context) error {
 	if !o.app.Confirm(o.yes, "%sSubmit run %s?", plan(sub), o.name) {
 		return core.Errorf(core.Conflict, "nothing was submitted")
 	}
-	made, err := c.Submit(ctx, sub)
-	if err != nil {
-		return err
-	}
-	if made.Warning != "" {
-		o.app.Note("bireme: %s", made.Warning)
-	}
-	if o.detach {
-		_, err := fmt.Fprintf(o.app.Out, "run %s, job %d\n", sub.Run, made.ID)
-		return err
-	}
-	o.app.Note("run %s, job %d", sub.Run, made.ID)
-	return o.attach(ctx, c, made.ID)
+	return o.submit(ctx, c, sub)
 }
 
 // freeName names the run by the first number that is free in the project.

@@ -5,69 +5,129 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+	"os"
 	"sync"
 	"time"
 
 	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/dstack/attach"
 )
 
 // patience is how long a run may wait before the user is told why.
 const patience = 1500 * time.Millisecond
 
-// attach follows a run's output to its end and gives the job's own exit status.
-func (o *applyOptions) attach(ctx context.Context, c *client.Client, id core.JobID) error {
-	job := strconv.FormatInt(int64(id), 10)
-	explain, stop := context.WithCancel(ctx)
+// attachment is a user at a terminal and a run: its output, its ports, its name as an SSH host.
+type attachment struct {
+	app      *app.App
+	client   *client.Client
+	project  string
+	name     string // of the run, or the job's id
+	job      string
+	node     int
+	forwards []forward
+	host     bool // ssh NAME reaches it while attached
+	hold     bool // it counts how long nobody is connected
+	quiet    bool // no output is shown
+}
+
+// run follows a run's output to its end and gives the job's own exit status. Meanwhile its ports are forwarded.
+func (t *attachment) run(ctx context.Context) error {
+	beside, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { o.explainWait(explain, c, job) })
-	err := followLogs(ctx, c, o.app.Out, job, 1, 0)
+	wg.Go(func() { t.explainWait(beside) })
+	wg.Go(func() { t.connect(beside) })
+	out := t.app.Out
+	if t.quiet {
+		out = io.Discard
+	}
+	err := followLogs(ctx, t.client, out, t.job, 1, 0)
 	stop()
 	wg.Wait()
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return o.interrupted(c)
+		return t.interrupted()
 	}
 	if err != nil {
-		return fmt.Errorf("cannot follow run %s, which continues (`bireme logs -f %s` follows it again): %w", o.name,
-			o.name, err)
+		return fmt.Errorf("cannot follow run %s, which continues (`bireme logs -f %s` follows it again): %w", t.name,
+			t.name, err)
 	}
-	j, err := oneJob(ctx, c, job)
+	j, err := oneJob(ctx, t.client, t.job)
 	if err != nil {
 		return err
 	}
 	code := jobExit(j)
-	o.app.Note("run %s: %s", o.name, ending(j))
+	t.app.Note("run %s: %s", t.name, ending(j))
 	if code != 0 {
 		return &app.StatusError{Code: code}
 	}
 	return nil
 }
 
+// connect is what is there beside the output: the name for ssh, and the connection.
+func (t *attachment) connect(ctx context.Context) {
+	s := &sshOptions{app: t.app, project: t.project, node: t.node, args: []string{t.name}}
+	if t.host {
+		defer t.offer(s)()
+	}
+	if len(t.forwards) == 0 && !t.hold {
+		<-ctx.Done()
+		return
+	}
+	for _, f := range t.forwards {
+		t.app.Note("%s", f)
+	}
+	tunnel := &tunnel{app: t.app, client: t.client, job: t.job, name: t.name, ssh: s, forwards: t.forwards}
+	tunnel.run(ctx)
+	<-ctx.Done()
+}
+
+// offer makes the run a host of the user's ssh, until the function that it gives is called.
+func (t *attachment) offer(s *sshOptions) (withdraw func()) {
+	self, err := os.Executable()
+	var conf *sshConfig
+	if err == nil {
+		conf, err = newSSHConfig()
+	}
+	if err == nil {
+		err = conf.add(s.lines(self))
+	}
+	if err != nil {
+		t.app.Note("`ssh %s` will not work, `bireme ssh %s` does: %v", t.name, t.name, err)
+		return func() {}
+	}
+	t.app.Note("to connect by SSH: ssh %s", attach.Host(t.name, t.node))
+	return func() {
+		if err := conf.remove(); err != nil {
+			t.app.Note("%s is still in the ssh configuration: %v", t.name, err)
+		}
+	}
+}
+
 // explainWait tells once why the run has not started, if it has not after a while.
-func (o *applyOptions) explainWait(ctx context.Context, c *client.Client, job string) {
+func (t *attachment) explainWait(ctx context.Context) {
 	if app.Wait(ctx, patience) != nil {
 		return
 	}
-	w, err := c.Why(ctx, job)
+	w, err := t.client.Why(ctx, t.job)
 	if err != nil || w.State != core.Pending {
 		return // it started, or the one who follows its output learns what is wrong
 	}
-	o.app.Note("run %s is waiting (%s): %s", o.name, w.Reason, w.Why)
+	t.app.Note("run %s is waiting (%s): %s", t.name, w.Reason, w.Why)
 }
 
 // interrupted is Ctrl-C while attached: the run goes on unless the user says otherwise.
-func (o *applyOptions) interrupted(c *client.Client) error {
-	if o.app.Terminal && o.app.Ask("\nStop run %s?", o.name) {
+func (t *attachment) interrupted() error {
+	if t.app.Terminal && t.app.Ask("\nStop run %s?", t.name) {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		if err := c.StopRun(ctx, o.project, o.name); err != nil {
+		stop := &stopOptions{app: t.app, project: t.project}
+		if err := stop.one(ctx, t.client, t.name); err != nil {
 			return err
 		}
-		o.app.Note("run %s is being stopped", o.name)
+		t.app.Note("run %s is being stopped", t.name)
 	} else {
-		o.app.Note("run %s continues; `bireme logs -f %s` follows it, `bireme stop %s` stops it", o.name, o.name, o.name)
+		t.app.Note("run %s continues; `bireme logs -f %s` follows it, `bireme stop %s` stops it", t.name, t.name, t.name)
 	}
 	return &app.StatusError{Code: app.ExitInterrupted}
 }

@@ -1,4 +1,4 @@
-// Package jobs is the native commands on runs and jobs: apply, ps, logs, ssh, stop, checkpoint, why, metrics,
+// Package jobs is the native commands on runs and jobs: apply, attach, ps, logs, ssh, stop, checkpoint, why, metrics,
 // events and config.
 //
 // Each command is an options struct and run(ctx). A job is named by its id or by its run's name (ref.go).
@@ -13,7 +13,7 @@ import (
 // Commands are the commands on runs and jobs.
 func Commands(a *app.App) []*cobra.Command {
 	return []*cobra.Command{
-		applyCommand(a), psCommand(a), logsCommand(a), sshCommand(a), stopCommand(a), checkpointCommand(a),
+		applyCommand(a), attachCommand(a), psCommand(a), logsCommand(a), sshCommand(a), stopCommand(a), checkpointCommand(a),
 		whyCommand(a), metricsCommand(a), eventsCommand(a), configCommand(a),
 	}
 }
