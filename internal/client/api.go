@@ -133,6 +133,7 @@ type Cluster struct {
 	Seq          int64            `json:"seq"`
 	Epoch        int64            `json:"epoch"`
 	Store        string           `json:"store"`               // "sqlite", "postgres"
+	Dstack       string           `json:"dstack,omitempty"`    // URL for dstack's clients
 	ReadOnly     string           `json:"read_only,omitempty"` // why nothing can be written now
 	Partitions   []core.Partition `json:"partitions"`
 	Topology     *core.Topology   `json:"topology,omitempty"`

@@ -185,10 +185,14 @@ func (s *server) agentServers() []string {
 
 // agentAddr is the agents' door under a name other machines can use.
 func (s *server) agentAddr() string {
-	d := s.door("agents")
-	if d == nil {
-		return ""
+	if d := s.door("agents"); d != nil {
+		return d.address()
 	}
+	return ""
+}
+
+// address is where other machines reach a door.
+func (d *door) address() string {
 	host, port, err := net.SplitHostPort(d.l.Addr().String())
 	if err != nil {
 		return ""
@@ -202,14 +206,7 @@ func (s *server) agentAddr() string {
 }
 
 func (s *server) info() Info {
-	i := Info{Agents: s.agentAddr(), Socket: s.Config.Socket(), CAFile: s.Config.CAFile()}
-	if d := s.door("dstack"); d != nil {
-		scheme := "http://"
-		if d.tls {
-			scheme = "https://"
-		}
-		i.Dstack = scheme + d.l.Addr().String()
-	}
+	i := Info{Agents: s.agentAddr(), Dstack: s.door("dstack").url(), Socket: s.Config.Socket(), CAFile: s.Config.CAFile()}
 	if s.sshListener != nil {
 		i.SSH = s.sshListener.Addr().String()
 	}

@@ -79,3 +79,14 @@ func (c *certFiles) keep(err error) (*tls.Certificate, error) {
 	}
 	return c.pair, nil
 }
+
+// url is what clients are told to call; empty: there is no such door.
+func (d *door) url() string {
+	switch {
+	case d == nil:
+		return ""
+	case d.tls:
+		return "https://" + d.address()
+	}
+	return "http://" + d.address()
+}

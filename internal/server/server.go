@@ -275,7 +275,8 @@ func (s *server) open(ctx context.Context) (err error) {
 		Samples:   s.samples,
 		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets,
 		Audit: s.audit, Log: s.Log, Conns: &s.conns,
-		Vault: vault.New(s.seals), Uploads: s.uploads, SSH: s.sshAddress, Seals: s.rotateSeals, CAChanged: s.caChanged,
+		Vault: vault.New(s.seals), Uploads: s.uploads, Dstack: s.door("dstack").url(), SSH: s.sshAddress,
+		Seals: s.rotateSeals, CAChanged: s.caChanged,
 		HashKey: s.authority.Secret("blob hashes"),
 	})
 	if err := s.openSSH(); err != nil {

@@ -18,8 +18,9 @@ type people struct{ *app.App }
 func (a people) usersCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "users", Short: "list, add and change users", Args: app.NoSuchCommand, SuggestionsMinimumDistance: 2,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.users(cmd.Context(), asJSON) },
+		Use: "users", Aliases: []string{"user"}, Short: "list, add and change users", Args: app.NoSuchCommand,
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return a.users(cmd.Context(), asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.AddCommand(a.userAdd(), a.userSet())
@@ -148,7 +149,8 @@ func checkRole(role string) error {
 func (a people) projectsCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "projects", Short: "list and add projects and their members", Args: app.NoSuchCommand,
+		Use: "projects", Aliases: []string{"project"}, Short: "list and add projects and their members",
+		Args:                       app.NoSuchCommand,
 		SuggestionsMinimumDistance: 2,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return a.projects(cmd.Context(), asJSON) },
 	}
@@ -190,7 +192,7 @@ func (a people) projectAdd() *cobra.Command {
 	var parent, runtime string
 	var trusted bool
 	c := &cobra.Command{
-		Use: "add NAME", Short: "add a project", Args: cobra.ExactArgs(1),
+		Use: "add NAME", Aliases: []string{"create"}, Short: "add a project", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.Connect()
 			if err != nil {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -48,6 +49,9 @@ func (a tokens) create() *cobra.Command {
 			if o.new.Scopes, err = parseScopes(o.scope, o.new.Project != ""); err != nil {
 				return err
 			}
+			if o.new.Client == "dstack" && o.new.Project == "" && !cmd.Flags().Changed("scope") {
+				o.new.Scopes = nil // its users expect every right that they have
+			}
 			return o.run(cmd.Context())
 		},
 	}
@@ -55,7 +59,8 @@ func (a tokens) create() *cobra.Command {
 	f.StringVarP((*string)(&o.new.User), "user", "u", "", "act as `USER` instead of yourself")
 	f.StringSliceVar(&o.scope, "scope", []string{"read", "submit"}, "what it may do: read, submit, admin, project")
 	f.StringVar((*string)(&o.new.Project), "project", "", "good for the jobs and runs of `PROJECT` only")
-	f.StringVar(&o.new.Client, "for", "", "made for a client of this kind: dstack, whose tokens do not expire by default")
+	f.StringVar(&o.new.Client, "for", "", "made for a client of this kind: dstack, whose tokens "+
+		"have every right of their user and do not expire, unless --scope and --ttl say otherwise")
 	o.common(c)
 	return c
 }
@@ -109,7 +114,22 @@ func (o *tokenOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return showSecret(o.app, made, o.json)
+	if err := showSecret(o.app, made, o.json); err != nil || o.new.Client != "dstack" || o.json {
+		return err
+	}
+	o.showAdd(ctx, c, made)
+	return nil
+}
+
+// showAdd prints how a dstack client is told of the token.
+func (o *tokenOptions) showAdd(ctx context.Context, c *client.Client, made *client.NewTokenMade) {
+	project, url := cmp.Or(string(made.Token.Project), "PROJECT"), "URL"
+	if about, err := c.Cluster(ctx); err == nil && about.Dstack != "" {
+		url = about.Dstack
+	} else if err == nil {
+		o.app.Note("the server has no listener for dstack's clients: see dstack.listen in its settings")
+	}
+	o.app.Note("dstack project add --name %s --url %s --token %s -y", project, url, made.Secret)
 }
 
 // showSecret prints a token that was made or rotated: the secret alone on standard output.

@@ -54,6 +54,15 @@ var audited = map[string]call.Auditing{
 		Action: "project.member", Object: "project {project} member {user}",
 		When: call.Always, Body: true,
 	},
+	"GET /projects/{project}/secrets/{name}": {
+		Action: "secret.read", Object: "secret {project}/{name}", When: call.Always,
+	},
+	"PUT /projects/{project}/secrets/{name}": {
+		Action: "secret.set", Object: "secret {project}/{name}", When: call.Always,
+	},
+	"DELETE /projects/{project}/secrets/{name}": {
+		Action: "secret.delete", Object: "secret {project}/{name}", When: call.Always,
+	},
 	"PUT /policy":        {Action: "policy.apply", Object: "policy", When: call.Always, Body: true},
 	"PUT /qos/{name}":    {Action: "qos.update", Object: "qos {name}", When: call.Always, Body: true},
 	"DELETE /qos/{name}": {Action: "qos.delete", Object: "qos {name}", When: call.Always},

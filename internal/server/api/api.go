@@ -19,6 +19,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/metrics"
 	"bireme.dev/bireme/internal/server/api/nodes"
 	"bireme.dev/bireme/internal/server/api/people"
+	"bireme.dev/bireme/internal/server/api/secrets"
 	"bireme.dev/bireme/internal/server/api/steps"
 	"bireme.dev/bireme/internal/server/audit"
 	"bireme.dev/bireme/internal/server/ca"
@@ -54,6 +55,7 @@ type Deps struct {
 	Seals     cluster.SealsFunc
 	Vault     *vault.Vault // seals and opens credentials
 	Uploads   *uploads.Store
+	Dstack    string // URL for dstack's clients; empty: none
 	// SSH is where clients reach the SSH listener that reach the API by a host name.
 	SSH func(host string) attach.Listener
 	// HashKey makes the hashes of blobs, which lie unsealed in the store, tell nothing of what they are hashes of.
@@ -91,6 +93,7 @@ type handlers struct {
 	identity     *identity.Identity
 	tokens       *identity.Tokens
 	people       *people.People
+	secrets      *secrets.Secrets
 	cluster      *cluster.Cluster
 	metrics      *metrics.Metrics
 }
@@ -117,8 +120,8 @@ func New(d Deps) *API {
 	}
 	a.streams.Watch, a.events.Watch = a.watch, a.watch
 	a.routes = append(a.table(), dstackapi.Routes(dstackapi.Deps{
-		Base: b, Tokens: a.tokens, Fleets: a.fleets, Vault: d.Vault, Uploads: d.Uploads, SSH: d.SSH, Jobs: a.jobs,
-		Submissions: a.submissions, Logs: d.Logs, Samples: d.Samples,
+		Base: b, Tokens: a.tokens, Secrets: a.secrets, Fleets: a.fleets, Vault: d.Vault, Uploads: d.Uploads, SSH: d.SSH,
+		Jobs: a.jobs, Submissions: a.submissions, Logs: d.Logs, Samples: d.Samples,
 	})...)
 	a.mux = a.newMux()
 	a.cancel = d.Engine.Subscribe(a.published)
@@ -131,10 +134,11 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 		reservations: &nodes.Reservations{Base: b},
 		tokens:       &identity.Tokens{Base: b, Authority: d.Authority},
 		people:       &people.People{Base: b},
+		secrets:      &secrets.Secrets{Base: b, Vault: d.Vault},
 		events:       &events.Events{Base: b},
 		cluster: &cluster.Cluster{
 			Base: b, Version: d.Version, Host: host, Started: core.At(time.Now()), Hub: d.Hub, Authority: d.Authority,
-			Reload: d.Reload, CAChanged: d.CAChanged, Seals: d.Seals,
+			Reload: d.Reload, CAChanged: d.CAChanged, Seals: d.Seals, Dstack: d.Dstack,
 		},
 	}
 	h.identity = &identity.Identity{Base: b, Tokens: h.tokens, Authority: d.Authority, Servers: d.Servers}

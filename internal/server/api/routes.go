@@ -209,6 +209,22 @@ func (a *API) table() []call.Route {
 			Reply: core.Project{},
 		},
 		{
+			Method: "GET", Path: "/projects/{project}/secrets", Summary: "The secrets of a project, without their values",
+			Handle: a.secrets.List, Reply: client.SecretList{},
+		},
+		{
+			Method: "GET", Path: "/projects/{project}/secrets/{name}", Summary: "A secret with its value",
+			Handle: a.secrets.Show, Reply: client.Secret{},
+		},
+		{
+			Method: "PUT", Path: "/projects/{project}/secrets/{name}", Summary: "Make a secret, or give it another value",
+			Handle: a.secrets.Set, Body: client.SecretValue{}, Reply: call.OK{},
+		},
+		{
+			Method: "DELETE", Path: "/projects/{project}/secrets/{name}", Summary: "Delete a secret",
+			Handle: a.secrets.Delete, Reply: call.OK{},
+		},
+		{
 			Method: "PATCH", Path: "/projects/{project}", Summary: "Change a project's parent, shares, limits and QOS",
 			Handle: a.people.UpdateProject, Body: people.ProjectBody{}, Reply: call.OK{},
 		},

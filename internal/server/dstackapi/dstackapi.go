@@ -7,7 +7,9 @@ import (
 	"bireme.dev/bireme/internal/server/api/identity"
 	"bireme.dev/bireme/internal/server/api/jobs"
 	"bireme.dev/bireme/internal/server/api/nodes"
+	native "bireme.dev/bireme/internal/server/api/secrets"
 	"bireme.dev/bireme/internal/server/dstackapi/absent"
+	"bireme.dev/bireme/internal/server/dstackapi/events"
 	"bireme.dev/bireme/internal/server/dstackapi/fleets"
 	"bireme.dev/bireme/internal/server/dstackapi/front"
 	"bireme.dev/bireme/internal/server/dstackapi/people"
@@ -24,6 +26,7 @@ import (
 type Deps struct {
 	Base        *call.Base
 	Tokens      *identity.Tokens
+	Secrets     *native.Secrets
 	Fleets      *nodes.Fleets
 	Vault       *vault.Vault
 	Uploads     *uploads.Store
@@ -46,8 +49,9 @@ func Routes(d Deps) []call.Route {
 		Base: d.Base, Jobs: d.Jobs, Submissions: d.Submissions, Logs: d.Logs, Samples: d.Samples, SSH: d.SSH,
 		UserKey: users.PublicKey, Uploads: d.Uploads,
 	}).Rows()...)
-	rows = append(rows, secrets.New(d.Base, d.Vault).Rows()...)
+	rows = append(rows, secrets.New(d.Secrets).Rows()...)
 	rows = append(rows, fleets.New(d.Base, d.Fleets).Rows()...)
+	rows = append(rows, events.New(d.Base).Rows()...)
 	rows = append(rows, absent.Rows()...)
 	rows = append(rows, repos.New(d.Base, d.Vault, d.Uploads).Rows()...)
 	list := make([]call.Route, 0, len(rows))

@@ -29,6 +29,7 @@ type Cluster struct {
 	Reload    ReloadFunc
 	CAChanged func() error
 	Seals     SealsFunc
+	Dstack    string // URL for dstack's clients; empty: none
 }
 
 type PingBody struct {
@@ -75,7 +76,7 @@ func (a *Cluster) Show(_ http.ResponseWriter, _ *http.Request, who *call.Caller)
 		Started: a.Started,
 		Now:     a.Now(snap), Seq: snap.Seq(), Epoch: a.Engine.Epoch(), Store: kind, ReadOnly: a.Engine.ReadOnly(),
 		Partitions: v.Partitions(), Topology: a.Settings().CoreTopology(), Settings: a.settings(snap), Jobs: map[string]int{},
-		Hidden: v.Hidden(),
+		Hidden: v.Hidden(), Dstack: a.Dstack,
 	}
 	if !v.SeesNodes() {
 		out.Topology = nil

@@ -363,7 +363,11 @@ func (i *InstanceView) OfPartition(name core.PartitionName) (list []*core.Node) 
 		return nil
 	}
 	part := &i.v.parts[at]
-	for n := range i.v.snap.Nodes() {
+	all, err := i.v.who.Nodes()
+	if err != nil {
+		return nil
+	}
+	for n := range all {
 		if (part.all || part.has[n.Name]) && n.Fleet == "" && !n.LoginOnly() {
 			list = append(list, n)
 		}

@@ -125,9 +125,9 @@ func (s *shown) fleet(p *core.Project, f *core.Fleet) wire.Fleet {
 
 // partition is a partition as a fleet.
 func (s *shown) partition(p *core.Project, part *core.Partition, list []*core.Node) wire.Fleet {
-	first := list[0].Joined
+	first := s.c.Snap.Now()
 	for _, n := range list {
-		first = min(first, n.Joined)
+		first = min(first, joined(n, p))
 	}
 	name := string(part.Name)
 	out := wire.Fleet{
@@ -138,10 +138,18 @@ func (s *shown) partition(p *core.Project, part *core.Partition, list []*core.No
 		x := s.nodes.Node(n)
 		x.Num = int32(i)
 		w := instance(n, &x)
-		w.Created, w.Hostname = wire.Time(n.Joined), &x.Host
+		w.Created, w.Hostname = wire.Time(joined(n, p)), &x.Host
 		out.Instances = append(out.Instances, s.within(w, &out))
 	}
 	return out
+}
+
+// joined is when a node joined; one that has not is there since the project is.
+func joined(n *core.Node, p *core.Project) core.Time {
+	if n.Joined == 0 {
+		return p.Created
+	}
+	return n.Joined
 }
 
 // within makes an instance one of a fleet.

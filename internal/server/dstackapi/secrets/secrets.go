@@ -2,26 +2,19 @@
 package secrets
 
 import (
-	"errors"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/wire"
-	"bireme.dev/bireme/internal/engine"
-	"bireme.dev/bireme/internal/engine/state"
-	"bireme.dev/bireme/internal/server/api/call"
+	"bireme.dev/bireme/internal/server/api/secrets"
 	"bireme.dev/bireme/internal/server/dstackapi/front"
-	"bireme.dev/bireme/internal/server/vault"
 )
 
 // Secrets answers calls on secrets.
-type Secrets struct {
-	*call.Base
-	vault *vault.Vault
-}
+type Secrets struct{ native *secrets.Secrets }
 
 // New makes the handlers.
-func New(b *call.Base, v *vault.Vault) *Secrets { return &Secrets{Base: b, vault: v} }
+func New(native *secrets.Secrets) *Secrets { return &Secrets{native} }
 
 // Rows lists the routes.
 func (a *Secrets) Rows() []front.Row {
@@ -44,23 +37,31 @@ func (a *Secrets) Rows() []front.Row {
 	}
 }
 
-// may refuses managers where only administrators of the project handle its secrets.
-func (a *Secrets) may(c *front.Call) error {
-	if c.Role != core.RoleAdmin && !a.Settings().Dstack.ManagersManageSecrets {
-		return front.ErrForbidden()
-	}
-	return nil
+func idOf(project core.ProjectName, name string) string {
+	return wire.UUID(wire.KindSecret, string(project)+"/"+name)
 }
 
-func idOf(s *core.Credential) string { return wire.UUID(wire.KindSecret, s.Owner+"/"+s.Name) }
+// inWords has refusals answered as clients expect them.
+func inWords(err error) error {
+	switch core.ReasonOf(err) {
+	case "access_denied":
+		return front.ErrForbidden()
+	case "invalid_secret":
+		return front.ErrNotExists()
+	case "invalid_name":
+		return front.Errorf("Secret name should match regex '^[A-Za-z0-9-_]{1,200}$'")
+	}
+	return err
+}
 
 func (a *Secrets) list(c *front.Call) (any, error) {
-	if err := a.may(c); err != nil {
-		return nil, err
+	list, err := a.native.Of(c.Caller, c.Snap, c.Project.Name)
+	if err != nil {
+		return nil, inWords(err)
 	}
 	out := []wire.Secret{}
-	for _, s := range c.Snap.CredentialsOf(core.SecretCredential, string(c.Project.Name)) {
-		out = append(out, wire.Secret{ID: idOf(s), Name: s.Name})
+	for _, s := range list {
+		out = append(out, wire.Secret{ID: idOf(c.Project.Name, s.Name), Name: s.Name})
 	}
 	return out, nil
 }
@@ -70,20 +71,12 @@ type getBody struct {
 }
 
 func (a *Secrets) get(c *front.Call, in *getBody) (any, error) {
-	if err := a.may(c); err != nil {
-		return nil, err
-	}
 	c.About("secret", string(c.Project.Name)+"/"+in.Name)
-	s, ok := c.Snap.Credential(core.SecretCredential, string(c.Project.Name), in.Name)
-	if !ok {
-		return nil, front.ErrNotExists()
-	}
-	plain, err := a.vault.Open(s)
+	_, value, err := a.native.Open(c.Caller, c.Snap, c.Project.Name, in.Name)
 	if err != nil {
-		return nil, err
+		return nil, inWords(err)
 	}
-	value := string(plain)
-	return wire.Secret{ID: idOf(s), Name: s.Name, Value: &value}, nil
+	return wire.Secret{ID: idOf(c.Project.Name, in.Name), Name: in.Name, Value: &value}, nil
 }
 
 type setBody struct {
@@ -91,32 +84,12 @@ type setBody struct {
 	Value string `json:"value" in:"required"`
 }
 
-// maxValue is the longest value of a secret, in characters.
-const maxValue = 5000
-
 func (a *Secrets) set(c *front.Call, in *setBody) (any, error) {
-	if err := a.may(c); err != nil {
-		return nil, err
-	}
 	c.About("secret", string(c.Project.Name)+"/"+in.Name)
-	if n := len([]rune(in.Value)); n == 0 || n > maxValue {
-		return nil, front.Errorf("Secret value should be 1 to %d characters long", maxValue)
+	if err := a.native.Put(c.Context(), c.Caller, c.Project.Name, in.Name, in.Value); err != nil {
+		return nil, inWords(err)
 	}
-	s := &core.Credential{Kind: core.SecretCredential, Owner: string(c.Project.Name), Name: in.Name}
-	if err := a.vault.Seal(s, []byte(in.Value)); err != nil {
-		return nil, err
-	}
-	_, err := engine.Do(c.Context(), a.Engine, &state.PutCredential{
-		By: c.Identity, Credential: s, Managers: a.Settings().Dstack.ManagersManageSecrets,
-	})
-	var e *core.Error
-	if errors.As(err, &e) && e.Reason == "invalid_name" {
-		return nil, front.Errorf("Secret name should match regex '^[A-Za-z0-9-_]{1,200}$'")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return wire.Secret{ID: idOf(s), Name: s.Name, Value: &in.Value}, nil
+	return wire.Secret{ID: idOf(c.Project.Name, in.Name), Name: in.Name, Value: &in.Value}, nil
 }
 
 type deleteBody struct {
@@ -125,13 +98,18 @@ type deleteBody struct {
 
 // remove deletes secrets: all that are named, or none if one of them is not there.
 func (a *Secrets) remove(c *front.Call, in *deleteBody) (any, error) {
-	if err := a.may(c); err != nil {
-		return nil, err
-	}
 	c.About("secrets", strings.Join(in.SecretsNames, ", "))
+	list, err := a.native.Of(c.Caller, c.Snap, c.Project.Name)
+	if err != nil {
+		return nil, inWords(err)
+	}
+	there := map[string]bool{}
+	for _, s := range list {
+		there[s.Name] = true
+	}
 	var missing []string
 	for _, name := range in.SecretsNames {
-		if _, ok := c.Snap.Credential(core.SecretCredential, string(c.Project.Name), name); !ok {
+		if !there[name] {
 			missing = append(missing, name)
 		}
 	}
@@ -139,13 +117,8 @@ func (a *Secrets) remove(c *front.Call, in *deleteBody) (any, error) {
 		return nil, core.Errorf(core.NotFound, "Secrets not found: %s", strings.Join(missing, ", "))
 	}
 	for _, name := range in.SecretsNames {
-		_, err := engine.Do(c.Context(), a.Engine, &state.DropCredential{
-			By:       c.Identity,
-			Key:      core.CredentialKey{Kind: core.SecretCredential, Owner: string(c.Project.Name), Name: name},
-			Managers: a.Settings().Dstack.ManagersManageSecrets,
-		})
-		if err != nil {
-			return nil, err
+		if err := a.native.Drop(c.Context(), c.Caller, c.Project.Name, name); err != nil {
+			return nil, inWords(err)
 		}
 	}
 	return nil, nil
