@@ -199,6 +199,7 @@ type WarnSignal struct {
 	Signal int32   `json:"signal"`
 	Before Seconds `json:"before"`
 	Batch  bool    `json:"batch,omitempty"` // to the batch shell alone
+	All    bool    `json:"all,omitempty"`   // to every process, those of the batch script included
 	// Reserve: the job may reach into an advance reservation for as long as that allows to be delayed.
 	Reserve bool `json:"reserve,omitempty"`
 }

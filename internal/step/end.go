@@ -52,6 +52,8 @@ func (s *step) warn() {
 	sig := unix.Signal(s.l.Time.WarnSignal)
 	batch := s.key.Step == wire.BatchStep
 	switch {
+	case s.l.Time.WarnAll:
+		_ = s.signal(sig, everyone)
 	case batch && s.l.Time.WarnBatch:
 		_ = s.signal(sig, shellOnly)
 	case batch || s.l.Time.WarnBatch:

@@ -134,10 +134,11 @@ type LogBounds struct {
 type Timing struct {
 	Limit time.Duration `json:"limit,omitempty"` // zero: none
 	// WarnSignal is sent when at most WarnBefore is left: to all steps but the batch shell, with WarnBatch to that
-	// alone.
+	// alone, with WarnAll to every process.
 	WarnSignal int           `json:"warn_signal,omitempty"`
 	WarnBefore time.Duration `json:"warn_before,omitempty"`
 	WarnBatch  bool          `json:"warn_batch,omitempty"`
+	WarnAll    bool          `json:"warn_all,omitempty"`
 	KillGrace  time.Duration `json:"kill_grace,omitempty"` // between TERM and KILL; zero: 30 s, negative: none
 	Unkillable time.Duration `json:"unkillable,omitempty"` // after KILL, until it counts as unkillable; zero: 60 s
 }

@@ -113,6 +113,7 @@ func (b *builder) script() string {
 	} else {
 		t.WriteString(chdir(config.Value(b.run.WorkingDir)))
 	}
+	t.WriteString(checkpointScript(b.s.Configuration.Additions.Checkpoint))
 	if repo := b.s.repo(b.o.Name); repo != nil {
 		t.WriteString(repo.Script())
 	}

@@ -197,7 +197,11 @@ func TestScriptsRun(t *testing.T) {
 		"dollars":            {"commands: ['echo $$HOME']", home + "\n", 0},
 		"home":               {"commands: ['echo $PWD']", home + "\n", 0},
 		"below home":         {"working_dir: ~/a b\ncommands: ['echo $DSTACK_WORKING_DIR']", home + "/a b\n", 0},
-		"dir missing":        {"working_dir: /no/such/dir\ncommands: [echo never]", "", -1},
+		"signal": {
+			"checkpoint: {signal: USR1, grace: 1m}\ncommands: ['kill -USR1 $$$$', echo alive]", "alive\n", 0,
+		},
+		"saved file":  {"checkpoint: {saved_file: state}\ncommands: [wait, echo one]", "one\n", 0},
+		"dir missing": {"working_dir: /no/such/dir\ncommands: [echo never]", "", -1},
 	} {
 		for _, shell := range []string{"sh", "bash"} {
 			t.Run(name+"/"+shell, func(t *testing.T) {

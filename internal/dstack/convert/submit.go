@@ -177,7 +177,9 @@ func (b *builder) additions(spec *core.Spec) error {
 		spec.Requeue = *a.Requeue
 	}
 	if c := a.Checkpoint; c != nil {
-		x.Signal = &core.WarnSignal{Signal: int32(c.Signal), Before: max(c.Grace, 1)}
+		if err := b.checkpoint(c, x); err != nil {
+			return err
+		}
 	}
 	if r := b.policy.Reservation; r != nil {
 		x.Reservation = *r

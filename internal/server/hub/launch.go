@@ -75,6 +75,7 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Lau
 	}
 	if w := x.Signal; w != nil {
 		l.Time.WarnSignal, l.Time.WarnBefore, l.Time.WarnBatch = int(w.Signal), w.Before.Duration(), w.Batch
+		l.Time.WarnAll = w.All
 	}
 	if l.Container = h.containerOf(j, na); l.Container != nil {
 		l.Container.Gang = h.gangOf(j, rank)
