@@ -83,11 +83,13 @@ type FleetInstance struct {
 type FleetList struct {
 	Fleets []Fleet   `json:"fleets"`
 	Now    core.Time `json:"now"`
+	Page
 }
 
 // Fleets lists fleets.
 func (c *Client) Fleets(ctx context.Context) (*FleetList, error) {
-	return get[FleetList](ctx, c, api+"/fleets", nil)
+	read := func(q url.Values) (*FleetList, error) { return get[FleetList](ctx, c, api+"/fleets", q) }
+	return everyPage(read, func(to, from *FleetList) { to.Fleets = append(to.Fleets, from.Fleets...) })
 }
 
 // Fleet gives one.

@@ -11,6 +11,7 @@ import (
 type (
 	TokenList struct {
 		Tokens []core.Token `json:"tokens"`
+		Page
 	}
 	UserList struct {
 		Users []core.User `json:"users"`
@@ -27,7 +28,8 @@ type (
 
 // Tokens lists tokens: the caller's own, or all for an administrator.
 func (c *Client) Tokens(ctx context.Context) (*TokenList, error) {
-	return get[TokenList](ctx, c, api+"/tokens", nil)
+	read := func(q url.Values) (*TokenList, error) { return get[TokenList](ctx, c, api+"/tokens", q) }
+	return everyPage(read, func(to, from *TokenList) { to.Tokens = append(to.Tokens, from.Tokens...) })
 }
 
 // NewToken makes a token. It is not sent again once received: a second secret would be lost and valid.

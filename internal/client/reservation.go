@@ -20,6 +20,7 @@ type Reservation struct {
 type ReservationList struct {
 	Reservations []Reservation `json:"reservations"` // in the order they were made
 	Now          core.Time     `json:"now"`
+	Page
 }
 
 // NewReservation is the body of POST /api/v1/reservations. Without a name it gets one; without a start it starts now.
@@ -30,7 +31,12 @@ type NewReservation struct {
 
 // Reservations lists advance reservations.
 func (c *Client) Reservations(ctx context.Context) (*ReservationList, error) {
-	return get[ReservationList](ctx, c, api+"/reservations", nil)
+	read := func(q url.Values) (*ReservationList, error) {
+		return get[ReservationList](ctx, c, api+"/reservations", q)
+	}
+	return everyPage(read, func(to, from *ReservationList) {
+		to.Reservations = append(to.Reservations, from.Reservations...)
+	})
 }
 
 // Reservation gives one.

@@ -4,19 +4,29 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/server/servertest"
 )
 
-// Users, projects and nodes come in pages: put together they are the whole listing, each record once and in its order.
+// Users, projects, tokens, advance reservations and nodes come in pages: put together they are the whole listing, each
+// record once and in its order.
 func TestListingsComeInPages(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
+	s.Join("first", core.Compute, false).Connect()
 	for i := range 7 {
 		s.Must("POST", "/api/v1/users", core.User{Name: core.UserName(fmt.Sprintf("u%d", i))}, nil)
 		s.Must("POST", "/api/v1/projects", core.Project{Name: core.ProjectName(fmt.Sprintf("p%d", i))}, nil)
+		s.Must("POST", "/api/v1/tokens", client.NewToken{Kind: "join"}, nil)
+		s.Must("POST", "/api/v1/reservations", client.NewReservation{
+			AdvanceReservation: core.AdvanceReservation{
+				Name: fmt.Sprintf("r%d", i), Users: []core.UserName{"root"}, NodeCount: 1,
+				Start: core.At(time.Now().Add(time.Duration(i+1) * time.Hour)),
+			}, Duration: 60,
+		}, nil)
 	}
 	for path, read := range map[string]func(query string) ([]string, client.Page){
 		"users": func(query string) (names []string, at client.Page) {
@@ -32,6 +42,22 @@ func TestListingsComeInPages(t *testing.T) {
 			s.Must("GET", "/api/v1/projects"+query, nil, &list)
 			for _, p := range list.Projects {
 				names = append(names, string(p.Name))
+			}
+			return names, list.Page
+		},
+		"tokens": func(query string) (names []string, at client.Page) {
+			var list client.TokenList
+			s.Must("GET", "/api/v1/tokens"+query, nil, &list)
+			for i := range list.Tokens {
+				names = append(names, list.Tokens[i].ID)
+			}
+			return names, list.Page
+		},
+		"reservations": func(query string) (names []string, at client.Page) {
+			var list client.ReservationList
+			s.Must("GET", "/api/v1/reservations"+query, nil, &list)
+			for i := range list.Reservations {
+				names = append(names, fmt.Sprint(list.Reservations[i].ID))
 			}
 			return names, list.Page
 		},
@@ -66,8 +92,8 @@ func TestListingsComeInPages(t *testing.T) {
 	}
 	var all, first, rest client.NodeList
 	s.Must("GET", "/api/v1/nodes", nil, &all)
-	s.Must("GET", "/api/v1/nodes?limit=2", nil, &first)
-	s.Must("GET", "/api/v1/nodes?limit=2&after="+first.Next, nil, &rest)
+	s.Must("GET", "/api/v1/nodes?limit=3", nil, &first)
+	s.Must("GET", "/api/v1/nodes?limit=3&after="+first.Next, nil, &rest)
 	names := func(lists ...client.NodeList) (out []core.NodeName) {
 		for _, l := range lists {
 			for i := range l.Nodes {
@@ -76,7 +102,7 @@ func TestListingsComeInPages(t *testing.T) {
 		}
 		return out
 	}
-	if len(all.Nodes) != 4 || all.More || !first.More || rest.More || len(first.Nodes) != 2 ||
+	if len(all.Nodes) != 5 || all.More || !first.More || rest.More || len(first.Nodes) != 3 ||
 		!slices.Equal(names(first, rest), names(all)) {
 		t.Errorf("nodes in pages: %v %+v, %v %+v, want %v", names(first), first.Page, names(rest), rest.Page, names(all))
 	}

@@ -174,7 +174,10 @@ func (a *API) table() []call.Route {
 				"before", "limit",
 			}, Reply: client.AuditList{},
 		},
-		{Method: "GET", Path: "/tokens", Summary: "List tokens", Handle: a.tokens.List, Reply: client.TokenList{}},
+		{
+			Method: "GET", Path: "/tokens", Summary: "List tokens", Handle: a.tokens.List, Query: call.PageQuery,
+			Reply: client.TokenList{},
+		},
 		{
 			Method: "POST", Path: "/tokens", Summary: "Make a token", Handle: a.tokens.Create, Body: client.NewToken{},
 			Reply: client.NewTokenMade{},
@@ -254,7 +257,7 @@ func (a *API) table() []call.Route {
 		},
 		{
 			Method: "GET", Path: "/reservations", Summary: "List advance reservations", Handle: a.reservations.List,
-			Reply: client.ReservationList{},
+			Query: call.PageQuery, Reply: client.ReservationList{},
 		},
 		{
 			Method: "POST", Path: "/reservations", Summary: "Make an advance reservation", Handle: a.reservations.Create,
@@ -272,7 +275,10 @@ func (a *API) table() []call.Route {
 			Method: "DELETE", Path: "/reservations/{name}", Summary: "Remove an advance reservation",
 			Handle: a.reservations.Delete, Reply: call.OK{},
 		},
-		{Method: "GET", Path: "/fleets", Summary: "List fleets", Handle: a.fleets.List, Reply: client.FleetList{}},
+		{
+			Method: "GET", Path: "/fleets", Summary: "List fleets", Handle: a.fleets.List, Query: call.PageQuery,
+			Reply: client.FleetList{},
+		},
 		{Method: "GET", Path: "/fleets/{name}", Summary: "One fleet", Handle: a.fleets.Show, Reply: client.Fleet{}},
 		{
 			Method: "PUT", Path: "/fleets/{name}",

@@ -33,7 +33,11 @@ func (a *Tokens) bearer(c *call.Caller, t *core.Token, prior bool) {
 }
 
 // List lists tokens: everybody their own, administrators all. Secrets are not kept.
-func (a *Tokens) List(_ http.ResponseWriter, _ *http.Request, who *call.Caller) (any, error) {
+func (a *Tokens) List(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	page, err := call.ParsePage(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
 	snap, err := a.Snapshot()
 	if err != nil {
 		return nil, err
@@ -44,10 +48,13 @@ func (a *Tokens) List(_ http.ResponseWriter, _ *http.Request, who *call.Caller) 
 	} else {
 		list = snap.TokensOf(who.User)
 	}
-	out := &client.TokenList{Tokens: make([]core.Token, 0, len(list))}
-	for _, t := range list {
-		out.Tokens = append(out.Tokens, a.showToken(t))
+	out := &client.TokenList{Tokens: make([]core.Token, 0, min(len(list), page.Limit+1))}
+	for _, t := range list { // by their ids
+		if t.ID > page.After && len(out.Tokens) <= page.Limit {
+			out.Tokens = append(out.Tokens, a.showToken(t))
+		}
 	}
+	out.Tokens, out.Page = call.Cut(page, out.Tokens, func(t *core.Token) string { return t.ID })
 	return out, nil
 }
 

@@ -32,18 +32,26 @@ type Fleets struct {
 	Fleets    *fleet.Fleets
 }
 
-func (a *Fleets) List(_ http.ResponseWriter, _ *http.Request, who *call.Caller) (any, error) {
+func (a *Fleets) List(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	page, err := call.ParsePage(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
 	v, err := a.Viewer(who)
 	if err != nil {
 		return nil, err
 	}
 	out := &client.FleetList{Fleets: []client.Fleet{}, Now: a.Now(v.Snap)}
 	view := a.Nodes.nodeView(v)
-	for _, f := range v.Snap.Fleets() {
-		if f.SeenBy(who.Identity, v.Snap.Role(who.User, f.Project)) {
+	for _, f := range v.Snap.Fleets() { // by their names
+		if len(out.Fleets) > page.Limit {
+			break
+		}
+		if f.Name > page.After && f.SeenBy(who.Identity, v.Snap.Role(who.User, f.Project)) {
 			out.Fleets = append(out.Fleets, a.showFleet(view, f))
 		}
 	}
+	out.Fleets, out.Page = call.Cut(page, out.Fleets, func(f *client.Fleet) string { return f.Name })
 	return out, nil
 }
 

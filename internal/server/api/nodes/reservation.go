@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,16 +21,30 @@ import (
 // Reservations shows and changes advance reservations.
 type Reservations struct{ *call.Base }
 
-func (a *Reservations) List(_ http.ResponseWriter, _ *http.Request, who *call.Caller) (any, error) {
+func (a *Reservations) List(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	page, err := call.ParsePage(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	after, err := page.AfterNumber()
+	if err != nil {
+		return nil, err
+	}
 	v, err := a.Viewer(who)
 	if err != nil {
 		return nil, err
 	}
+	list := slices.Clone(v.Reservations())
+	slices.SortFunc(list, func(x, y *core.AdvanceReservation) int { return cmp.Compare(x.ID, y.ID) })
 	out := &client.ReservationList{Reservations: []client.Reservation{}, Now: a.Now(v.Snap)}
-	for _, r := range v.Reservations() {
-		out.Reservations = append(out.Reservations, a.showReservation(v.Snap, r))
+	for _, r := range list {
+		if int64(r.ID) > after && len(out.Reservations) <= page.Limit {
+			out.Reservations = append(out.Reservations, a.showReservation(v.Snap, r))
+		}
 	}
-	slices.SortFunc(out.Reservations, func(x, y client.Reservation) int { return cmp.Compare(x.ID, y.ID) })
+	out.Reservations, out.Page = call.Cut(page, out.Reservations, func(r *client.Reservation) string {
+		return strconv.FormatInt(int64(r.ID), 10)
+	})
 	return out, nil
 }
 
