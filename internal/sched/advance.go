@@ -221,14 +221,15 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 	if s.namesAdvance || len(s.options) > 0 {
 		return
 	}
-	at := ledger.View{Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
+	view := ledger.View{Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
 	end := alloc.AddTime(ps.plan.Now, alloc.MinTime(j.Spec))
 	why, left, some := core.ReasonReserved, ps.p.unreserved[:0], false
-	for _, a := range ps.p.nodes.Of(&s.Candidates) {
+	for _, node := range ps.p.nodes.Of(&s.Candidates) {
 		barred := false
-		for i := range a.AdvanceParts {
-			if r := a.AdvanceParts[i].Reservation; a.AdvanceParts[i].Cpus == 0 && at.MustAvoid(r) && r.Overlaps(ps.plan.Now,
-				end, at.AllowedDelay(r)) {
+		for i := range node.AdvanceParts {
+			if r := node.AdvanceParts[i].Reservation; node.AdvanceParts[i].Cpus == 0 && view.MustAvoid(r) &&
+				r.Overlaps(ps.plan.Now,
+					end, view.AllowedDelay(r)) {
 				if barred, some = true, true; r.Flags&core.ReserveMaint != 0 && (j.Spec.More().NodeList == "" ||
 					r.IsActive(ps.plan.Now)) {
 					why = core.ReasonMaintenance
@@ -236,7 +237,7 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 			}
 		}
 		if !barred {
-			left = append(left, a)
+			left = append(left, node)
 		}
 	}
 	ps.p.unreserved = left

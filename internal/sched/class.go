@@ -203,13 +203,13 @@ func (cs *classSet) join(j *core.Job, few int32) *classInfo {
 	c := cs.byKey[k]
 	if c == nil {
 		c = &classInfo{switchLimit: few}
-		n := fit.RequestOf(j.Spec, cs.cfg.Hosts)
-		n.Uid = k.uid
+		req := fit.RequestOf(j.Spec, cs.cfg.Hosts)
+		req.Uid = k.uid
 		at := 0
 		alloc.EachPartition(j.Spec.Partition, func(name core.PartitionName) {
 			if part := cs.partitions[name]; part != nil && !c.hasPartition(part) {
 				s := partitionClass{
-					part: part, Candidates: cluster.Candidates{Set: part.nodes}, req: n,
+					part: part, Candidates: cluster.Candidates{Set: part.nodes}, req: req,
 					overTimeLimit: at < 64 && k.overTimeLimit&(1<<at) != 0,
 				}
 				bounds := k.bounds(part.Partition)
@@ -267,26 +267,26 @@ func (cs *classSet) assess(s *partitionClass) *Reason {
 	if s.namesAdvance || len(s.options) > 0 {
 		return cs.assessOptions(s)
 	}
-	part, n := s.part, &s.req
+	part, req := s.part, &s.req
 	switch {
-	case n.Invalid != "":
-		return &Reason{Code: core.ReasonBadConstraints, Text: n.Invalid}
+	case req.Invalid != "":
+		return &Reason{Code: core.ReasonBadConstraints, Text: req.Invalid}
 	case isPartitionDown(part.State):
 		return &Reason{Code: core.ReasonPartitionDown, Text: fmt.Sprintf("partition %s is %s", part.Name, part.State)}
-	case s.maxNodes > 0 && n.NodesMin > s.maxNodes:
+	case s.maxNodes > 0 && req.NodesMin > s.maxNodes:
 		return &Reason{
 			Code: core.ReasonPartitionNodes,
-			Text: fmt.Sprintf("the job requests %d nodes; partition %s allows %d per job", n.NodesMin, part.Name, s.maxNodes),
+			Text: fmt.Sprintf("the job requests %d nodes; partition %s allows %d per job", req.NodesMin, part.Name, s.maxNodes),
 		}
-	case n.NodesMax < s.minNodes:
+	case req.NodesMax < s.minNodes:
 		return &Reason{
 			Code: core.ReasonPartitionNodes,
-			Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", n.NodesMax, part.Name,
+			Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", req.NodesMax, part.Name,
 				s.minNodes),
 		}
-	case part.nodes.Names != nil && int(n.NodesMin) > len(part.nodes.Names):
+	case part.nodes.Names != nil && int(req.NodesMin) > len(part.nodes.Names):
 		return &Reason{Code: core.ReasonPartitionNodes, Text: fmt.Sprintf("the job requests %d nodes; partition %s has %d",
-			n.NodesMin, part.Name, len(part.nodes.Names))}
+			req.NodesMin, part.Name, len(part.nodes.Names))}
 	case s.overTimeLimit:
 		return &Reason{
 			Code: core.ReasonPartitionTime,
@@ -294,36 +294,37 @@ func (cs *classSet) assess(s *partitionClass) *Reason {
 		}
 	}
 	nodes := cs.nodes.Of(&s.Candidates)
-	if n.Choose(ledger.View{Nodes: nodes, IfIdle: true}, cs.buffer.Choices) != nil {
+	if req.Choose(ledger.View{Nodes: nodes, IfIdle: true}, cs.buffer.Choices) != nil {
 		return nil
 	}
 	if s.Advance.ConfinesNodes() {
 		return &Reason{
 			Code: core.ReasonReservation,
-			Text: fmt.Sprintf("the nodes of reservation %s could not hold it: it asks for %s", s.Advance.Name, n),
+			Text: fmt.Sprintf("the nodes of reservation %s could not hold it: it asks for %s", s.Advance.Name, req),
 		}
 	}
-	if loose := n.WithoutSwitchLimit(); loose != n {
+	if loose := req.WithoutSwitchLimit(); loose != req {
 		if loose.Choose(ledger.View{Nodes: nodes, IfIdle: true}, cs.buffer.Choices) != nil {
 			return &Reason{
 				Code: core.ReasonResources,
 				Text: fmt.Sprintf("it waits for nodes on %d leaf switch(es) at most for as long as it may, and the "+
-					"nodes that are up are on more", n.Set.Switches),
+					"nodes that are up are on more", req.Set.Switches),
 			}
 		}
-		n = loose
+		req = loose
 	}
-	if f := fit.CheckRequest(cs.nodes.Ledger, n, part.nodes.Names, nodes); f != nil {
+	if f := fit.CheckRequest(cs.nodes.Ledger, req, part.nodes.Names, nodes); f != nil {
 		w := &Reason{Code: core.ReasonBadConstraints, Text: f.Text}
-		if part.nodes.Names == nil && int(n.NodesMin) > len(nodes) {
+		if part.nodes.Names == nil && int(req.NodesMin) > len(nodes) {
 			w.Code = core.ReasonPartitionNodes
 		}
 		return w
 	}
-	if len(n.Required) > 0 {
+	if len(req.Required) > 0 {
 		return &Reason{Code: core.ReasonReqNodeNotAvail, Text: "a node it asks for by name is not available"}
 	}
-	return &Reason{Code: core.ReasonResources, Text: "the nodes that are up could not hold it: it asks for " + n.String()}
+	return &Reason{Code: core.ReasonResources, Text: "the nodes that are up could not hold it: it asks for " +
+		req.String()}
 }
 
 // currentReasons returns the reasons of classes that are in no queue. The map is shared with plans and never

@@ -181,8 +181,8 @@ func (h *hetJobs) sortComponents(set *hetJob) {
 				continue
 			}
 			size[k] = max(size[k], int64(s.req.Tasks)*int64(s.req.CpusPerTask))
-			for _, a := range h.planner.nodes.Of(&s.Candidates) {
-				if s.req.Accepts(a, &ledger.View{}) && s.req.TasksIn(a, &a.Capacity) > 0 {
+			for _, node := range h.planner.nodes.Of(&s.Candidates) {
+				if s.req.Accepts(node, &ledger.View{}) && s.req.TasksIn(node, &node.Capacity) > 0 {
 					choice[k]++
 				}
 			}
@@ -221,10 +221,10 @@ func (h *hetJobs) fitsIdle(set *hetJob) bool {
 				continue
 			}
 			h.planner.buffer.Choices, fits = picks, true
-			for _, pk := range picks {
-				use := s.req.Usage(pk.Node, pk.Tasks, &pk.Node.Capacity)
-				pk.Node.Capacity.Subtract(&use)
-				taken = append(taken, part{pk.Node, use})
+			for _, choice := range picks {
+				use := s.req.Usage(choice.Node, choice.Tasks, &choice.Node.Capacity)
+				choice.Node.Capacity.Subtract(&use)
+				taken = append(taken, part{choice.Node, use})
 			}
 			break
 		}

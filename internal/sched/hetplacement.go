@@ -213,8 +213,8 @@ func (h hetPlacement) rollback(n int) {
 		e := h.ps.started[i]
 		p.reserved.Raise(e.Alloc, e.At)
 		for k := range e.Alloc.Alloc.Nodes {
-			if a := p.ledger.Nodes[e.Alloc.Alloc.Nodes[k].Node]; a != nil && a.PartlyReserved {
-				a.AdvanceJobs = a.AdvanceJobs[:len(a.AdvanceJobs)-1]
+			if node := p.ledger.Nodes[e.Alloc.Alloc.Nodes[k].Node]; node != nil && node.PartlyReserved {
+				node.AdvanceJobs = node.AdvanceJobs[:len(node.AdvanceJobs)-1]
 			}
 		}
 		p.jobs.Ends.Remove(e)

@@ -283,15 +283,15 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 		return false
 	}
 	var picks []fit.Choice
-	var at ledger.View
+	var view ledger.View
 	few := false
 	if own := reserve.Vacated(j, p.nodes.OpenOf(&s.Candidates, &s.req)); own != nil {
-		at = p.viewNow(s, end)
-		at.Nodes = own
-		picks = ps.chooseUntil(s, &at)
+		view = p.viewNow(s, end)
+		view.Nodes = own
+		picks = ps.chooseUntil(s, &view)
 	}
 	if picks == nil {
-		picks, at, few = ps.chooseNow(s, end, least)
+		picks, view, few = ps.chooseNow(s, end, least)
 	}
 	if picks == nil {
 		if few {
@@ -301,10 +301,10 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 		}
 		return false
 	}
-	p.buffer.Choices, end = picks, at.End
-	al := s.req.Alloc(s.part.Name, picks, at)
+	p.buffer.Choices, end = picks, view.End
+	al := s.req.Alloc(s.part.Name, picks, view)
 	if ps.overLimit = ps.exceedsLimit(s, j, al); ps.overLimit {
-		if al = ps.placeOnFewer(s, j, at, len(picks)); al == nil {
+		if al = ps.placeOnFewer(s, j, view, len(picks)); al == nil {
 			return false
 		}
 		ps.overLimit = false

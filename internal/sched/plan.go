@@ -244,8 +244,8 @@ func (p *Plan) addReservation(r *ledger.Reservation) {
 	if len(p.reservedOn) < maxReservedOn && r.Start != alloc.Never {
 		if r.Names == nil {
 			r.Names = make([]core.NodeName, len(r.Nodes))
-			for i, a := range r.Nodes {
-				r.Names[i] = a.Record.Name
+			for i, node := range r.Nodes {
+				r.Names[i] = node.Record.Name
 			}
 		}
 		p.reservedOn[r.Job] = r.Names

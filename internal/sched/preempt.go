@@ -95,13 +95,13 @@ func (pr *preemptions) victimsMayExist(s *partitionClass) bool {
 		from = s.victimMemo.leaving
 	}
 	req := p.victimRequest(s, nil)
-	for _, a := range pr.leaving[from:] {
-		if s.Set.Has(a) && p.victims.Potential(&req, a, now) > 0 {
+	for _, node := range pr.leaving[from:] {
+		if s.Set.Has(node) && p.victims.Potential(&req, node, now) > 0 {
 			return true
 		}
 	}
 	for i := s.victimMemo.freedSeq; i < p.nodes.Freed.Next(); i++ {
-		if a := p.nodes.Freed.At(i); a.FreedSeq == i && s.Set.Has(a) && p.victims.Potential(&req, a, now) > 0 {
+		if node := p.nodes.Freed.At(i); node.FreedSeq == i && s.Set.Has(node) && p.victims.Potential(&req, node, now) > 0 {
 			return true
 		}
 	}
@@ -275,11 +275,11 @@ func (pr *preemptions) preempt(h *ledger.Allocation, s *partitionClass, j *core.
 	p := pr.ps.p
 	pr.changed = append(pr.changed, changedAlloc{h, *h})
 	p.jobs.Ends.Remove(ledger.AllocEnd{At: h.End, Id: h.Id})
-	for _, a := range p.ledger.NodesOf(h) {
-		if a != nil {
-			a.RemoveEnd(h)
-			p.nodes.NoteChanged(a)
-			pr.leaving = append(pr.leaving, a)
+	for _, node := range p.ledger.NodesOf(h) {
+		if node != nil {
+			node.RemoveEnd(h)
+			p.nodes.NoteChanged(node)
+			pr.leaving = append(pr.leaving, node)
 		}
 	}
 	h.End, h.Preempted = min(h.End, pr.goneBy(h)), true

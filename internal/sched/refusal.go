@@ -64,26 +64,26 @@ func (rf *refusals) applies(s *partitionClass, end core.Time) bool {
 // stillHolds reports whether what came free since is too little. It checks for the shortest job that was refused, so
 // the answer holds for all of them.
 func (rf *refusals) stillHolds(s *partitionClass) bool {
-	r, n := &s.refusal, &s.req
-	at := ledger.View{Scratch: &rf.free, JoinShared: true, Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
+	r, req := &s.refusal, &s.req
+	view := ledger.View{Scratch: &rf.free, JoinShared: true, Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
 	if r.from != 0 {
-		at.End = alloc.AddTime(r.from, 1)
+		view.End = alloc.AddTime(r.from, 1)
 	}
 	var nodes, nodesOld int32
 	var tasks, tasksOld int64
 	promised := false
 	freed, from := &rf.nodes.Freed, r.freedSeq
-	if rf.nodes.MaxFreedIn(s.Set, len(*rf.started)).IsBelow(n) {
+	if rf.nodes.MaxFreedIn(s.Set, len(*rf.started)).IsBelow(req) {
 		from = freed.Next()
 	}
 	for i := from; i < freed.Next(); i++ {
-		a := freed.At(i)
-		if a.FreedSeq != i || !s.Set.Has(a) {
+		node := freed.At(i)
+		if node.FreedSeq != i || !s.Set.Has(node) {
 			continue
 		}
-		room := n.TasksAt(&at, a)
-		promised = promised || at.End != 0 && len(a.Reserved) > 0
-		if room <= 0 || n.NodesMax == 1 && room < n.Tasks || !n.Accepts(a, &at) {
+		room := req.TasksAt(&view, node)
+		promised = promised || view.End != 0 && len(node.Reserved) > 0
+		if room <= 0 || req.NodesMax == 1 && room < req.Tasks || !req.Accepts(node, &view) {
 			continue
 		}
 		nodes++
@@ -110,8 +110,8 @@ func (rf *refusals) stillHolds(s *partitionClass) bool {
 // 0: none.
 func (rf *refusals) lastReservationBefore(s *partitionClass, end core.Time) (beyond core.Time) {
 	if len(rf.advance.List) > 0 {
-		at := ledger.View{Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
-		beyond = rf.advance.LastBefore(&at, end)
+		view := ledger.View{Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
+		beyond = rf.advance.LastBefore(&view, end)
 	}
 	return max(beyond, rf.reserved.LastBefore(end))
 }
@@ -119,8 +119,9 @@ func (rf *refusals) lastReservationBefore(s *partitionClass, end core.Time) (bey
 // record records that no job of the class can start that still runs at the latest reservation which was in the
 // way of this one. Without reservations in the way no job of the class can. It holds until enough comes free.
 func (rf *refusals) record(s *partitionClass, end core.Time) {
-	n := &s.req
-	r := refusal{freedSeq: rf.nodes.Freed.Next(), from: rf.lastReservationBefore(s, end), nodes: 1, tasks: int64(n.Tasks)}
+	req := &s.req
+	r := refusal{freedSeq: rf.nodes.Freed.Next(), from: rf.lastReservationBefore(s, end), nodes: 1,
+		tasks: int64(req.Tasks)}
 	if r.from != 0 || len(rf.advance.List) > 0 {
 		switch {
 		case rf.noNodeHasRoom(s) || !rf.fitsUnreserved(s):
@@ -130,14 +131,14 @@ func (rf *refusals) record(s *partitionClass, end core.Time) {
 			return
 		}
 	}
-	at := ledger.View{Scratch: &rf.free, JoinShared: true, Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
+	view := ledger.View{Scratch: &rf.free, JoinShared: true, Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
 	if r.from != 0 {
-		r.reservations, at.End = int32(len(rf.reserved.List)), alloc.AddTime(r.from, 1)
+		r.reservations, view.End = int32(len(rf.reserved.List)), alloc.AddTime(r.from, 1)
 	}
-	if n.NodesMax > 1 {
-		r.nodes, r.tasks = n.NodesMin, int64(n.Tasks)
-		for _, a := range rf.nodes.OpenOf(&s.Candidates, &s.req) {
-			if room := n.TasksAt(&at, a); room > 0 && n.Accepts(a, &at) {
+	if req.NodesMax > 1 {
+		r.nodes, r.tasks = req.NodesMin, int64(req.Tasks)
+		for _, node := range rf.nodes.OpenOf(&s.Candidates, &s.req) {
+			if room := req.TasksAt(&view, node); room > 0 && req.Accepts(node, &view) {
 				r.nodes--
 				r.tasks -= int64(room)
 			}
@@ -157,10 +158,10 @@ func (rf *refusals) fitsUnreserved(s *partitionClass) bool {
 
 // recordNoRoom is record for a class of which no node has room for a single task.
 func (rf *refusals) recordNoRoom(s *partitionClass) {
-	n := &s.req
-	s.refusal = refusal{freedSeq: rf.nodes.Freed.Next(), nodes: 1, tasks: int64(n.Tasks)}
-	if n.NodesMax > 1 {
-		s.refusal.nodes = n.NodesMin
+	req := &s.req
+	s.refusal = refusal{freedSeq: rf.nodes.Freed.Next(), nodes: 1, tasks: int64(req.Tasks)}
+	if req.NodesMax > 1 {
+		s.refusal.nodes = req.NodesMin
 	}
 	rf.closeClass(s, 0)
 }

@@ -48,8 +48,8 @@ func (part *partition) classesToVisit(p *Planner) (slots []*partitionClass, sinc
 func (part *partition) putToSleep(s *partitionClass, since int64) {
 	s.sleepWalk = since
 	e := sleepingClass{class: s}
-	if n := &s.req; n.Detail == nil {
-		e.cpus, e.mem = max(n.CpusPerTask, n.MinCPUs), n.MemPerNode
+	if req := &s.req; req.Detail == nil {
+		e.cpus, e.mem = max(req.CpusPerTask, req.MinCPUs), req.MemPerNode
 	}
 	part.sleepers = append(part.sleepers, e)
 	s.sleeperIndex = len(part.sleepers)

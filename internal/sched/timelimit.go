@@ -10,34 +10,34 @@ import (
 
 // chooseNow chooses nodes for a job of a class that starts now, with the latest end that delays no reservation. few
 // reports that only nodes were tried on which something came free since the class was refused.
-func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []fit.Choice, at ledger.View, few bool) {
-	at = ps.p.viewNow(s, end)
+func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []fit.Choice, view ledger.View, few bool) {
+	view = ps.p.viewNow(s, end)
 	if few = ps.p.refusals.fitsOnlyFreed(s, least); few {
-		at.Nodes = ps.p.nodes.FreedIn(s.Set)
+		view.Nodes = ps.p.nodes.FreedIn(s.Set)
 	}
-	picks = ps.chooseUntil(s, &at)
+	picks = ps.chooseUntil(s, &view)
 	if picks != nil || least == end {
-		return picks, at, few
+		return picks, view, few
 	}
 	for _, t := range ps.shorterEnds(end, least) {
-		at.End = t
-		if picks = ps.chooseUntil(s, &at); picks != nil {
-			return picks, at, few
+		view.End = t
+		if picks = ps.chooseUntil(s, &view); picks != nil {
+			return picks, view, few
 		}
 	}
-	return nil, at, few
+	return nil, view, few
 }
 
 // chooseUntil chooses nodes for a job with a given end.
-func (ps *pass) chooseUntil(s *partitionClass, at *ledger.View) []fit.Choice {
-	if s.licenses != nil && ps.licensesFor(s, ps.plan.Now, at.End) == nil {
+func (ps *pass) chooseUntil(s *partitionClass, view *ledger.View) []fit.Choice {
+	if s.licenses != nil && ps.licensesFor(s, ps.plan.Now, view.End) == nil {
 		return nil
 	}
-	at.JoinShared = false
-	picks := s.req.Choose(*at, ps.p.buffer.Choices)
+	view.JoinShared = false
+	picks := s.req.Choose(*view, ps.p.buffer.Choices)
 	if picks == nil && s.req.MayShare() { // what is idle comes before what can be shared
-		at.JoinShared = true
-		picks = s.req.Choose(*at, ps.p.buffer.Choices)
+		view.JoinShared = true
+		picks = s.req.Choose(*view, ps.p.buffer.Choices)
 	}
 	return picks
 }

@@ -10,24 +10,24 @@ import (
 )
 
 // Alloc names the very CPUs and units of a choice.
-func (n *Request) Alloc(part core.PartitionName, picks []Choice, at ledger.View) *core.Alloc {
+func (req *Request) Alloc(part core.PartitionName, picks []Choice, view ledger.View) *core.Alloc {
 	al := &core.Alloc{Partition: part, Nodes: make([]core.NodeAlloc, len(picks))}
-	if n.User != "" && !n.Exclusive {
+	if req.User != "" && !req.Exclusive {
 		al.Wide().Own = true
 	}
-	if n.Detail != nil {
-		n.Detail.alloc(n, al, picks, &at)
+	if req.Detail != nil {
+		req.Detail.alloc(req, al, picks, &view)
 		return al
 	}
 	for i, p := range picks {
-		u := n.Usage(p.Node, p.Tasks, at.Free(p.Node))
+		u := req.Usage(p.Node, p.Tasks, view.Free(p.Node))
 		p.Node.NameUnits(&al.Nodes[i], p.Tasks, &u, ledger.CPUOrder{})
 	}
 	return al
 }
 
-func (w *requestDetail) alloc(n *Request, al *core.Alloc, picks []Choice, at *ledger.View) {
-	if n.Exclusive {
+func (w *requestDetail) alloc(req *Request, al *core.Alloc, picks []Choice, view *ledger.View) {
+	if req.Exclusive {
 		al.Wide().Whole = true
 	}
 	if w.maxSharing > 1 {
@@ -38,24 +38,24 @@ func (w *requestDetail) alloc(n *Request, al *core.Alloc, picks []Choice, at *le
 			return cmp.Compare(slices.Index(w.sequence, a.Node.Record.Name), slices.Index(w.sequence, b.Node.Record.Name))
 		})
 	}
-	tasks, totals := w.distribute(n, picks)
+	tasks, totals := w.distribute(req, picks)
 	for i, p := range picks {
 		for k := range w.gres {
 			totals[i][k] += w.gres[k].node + w.gres[k].task*int64(tasks[i])
 		}
-		u := w.exactUsage(n, p.Node, tasks[i], totals[i], at.Free(p.Node))
+		u := w.exactUsage(req, p.Node, tasks[i], totals[i], view.Free(p.Node))
 		o := ledger.CPUOrder{SpareCPUs: w.specializedCPUs(p.Node)}
-		if at.JoinShared {
+		if view.JoinShared {
 			o.MaxSharing = w.maxSharing
 		}
 		switch w.cyclicCPUs {
 		case 1:
-			o.PerTurn = max(p.Node.AllocUnit, n.CpusPerTask)
+			o.PerTurn = max(p.Node.AllocUnit, req.CpusPerTask)
 		case 2:
 			o.PerTurn = p.Node.AllocUnit
 		}
 		if w.needsSockets() {
-			o.Sockets, o.MaxPerSocket = w.chooseSockets(n, p.Node, tasks[i], u.Cpus)
+			o.Sockets, o.MaxPerSocket = w.chooseSockets(req, p.Node, tasks[i], u.Cpus)
 			o.UnitsPerSocket = w.unitsPerSocket
 		}
 		p.Node.NameUnits(&al.Nodes[i], tasks[i], &u, o)
@@ -63,19 +63,20 @@ func (w *requestDetail) alloc(n *Request, al *core.Alloc, picks []Choice, at *le
 }
 
 // chooseSockets chooses the sockets for a job that cares, and how much of each.
-func (w *requestDetail) chooseSockets(n *Request, a *ledger.Node, tasks, cpus int32) (sockets []int32, most int32) {
-	for k := range a.Sockets {
-		if a.FreeCPUsOn(k) >= max(1, w.cores*a.Threads) && (!w.gresPerSocket || w.hasLocalUnits(a, k, true)) {
+func (w *requestDetail) chooseSockets(req *Request, node *ledger.Node, tasks, cpus int32) (
+	sockets []int32, most int32) {
+	for k := range node.Sockets {
+		if node.FreeCPUsOn(k) >= max(1, w.cores*node.Threads) && (!w.gresPerSocket || w.hasLocalUnits(node, k, true)) {
 			sockets = append(sockets, k)
 		}
 	}
 	switch {
 	case w.tasksPerSocket > 0:
-		most = w.cpusForTasks(n, a, min(tasks, w.tasksPerSocket))
+		most = w.cpusForTasks(req, node, min(tasks, w.tasksPerSocket))
 	case w.sockets > 1:
 		most = (cpus + w.sockets - 1) / w.sockets
 	}
-	return sockets, a.CPULayout.RoundUp(most)
+	return sockets, node.CPULayout.RoundUp(most)
 }
 
 // unitsPerSocket is how many units of a kind are asked for at each of a number of sockets.

@@ -7,10 +7,10 @@ import (
 
 // raiseToBlocks raises what a job takes of a node to whole blocks, as few as will do; a job on several nodes has all of
 // each.
-func (n *Request) raiseToBlocks(a *ledger.Node, u *ledger.Resources) {
-	b := a.Blocks
+func (req *Request) raiseToBlocks(node *ledger.Node, u *ledger.Resources) {
+	b := node.Blocks
 	k := int64(b.Count)
-	if n.NodesMin <= 1 {
+	if req.NodesMin <= 1 {
 		k = max(1, blocksFor(int64(u.Cpus), int64(b.Cpus)), blocksFor(int64(u.Mem), int64(b.Mem)))
 		for i := range u.Gres {
 			k = max(k, blocksFor(u.Gres[i], b.Gres[i]))
@@ -19,17 +19,17 @@ func (n *Request) raiseToBlocks(a *ledger.Node, u *ledger.Resources) {
 	}
 	mem := core.Bytes(k) * b.Mem
 	if k == int64(b.Count) {
-		mem = a.Capacity.Mem // what does not divide is the whole's
+		mem = node.Capacity.Mem // what does not divide is the whole's
 	}
-	if n.maxMemPerNode > 0 {
-		mem = min(mem, n.maxMemPerNode)
+	if req.maxMemPerNode > 0 {
+		mem = min(mem, req.maxMemPerNode)
 	}
-	u.Cpus, u.Mem = max(u.Cpus, a.CPULayout.RoundUp(int32(k)*b.Cpus)), max(u.Mem, mem)
-	if len(u.Gres) == 0 && len(a.Gres) > 0 {
-		u.Gres = make([]int64, len(a.Gres))
+	u.Cpus, u.Mem = max(u.Cpus, node.CPULayout.RoundUp(int32(k)*b.Cpus)), max(u.Mem, mem)
+	if len(u.Gres) == 0 && len(node.Gres) > 0 {
+		u.Gres = make([]int64, len(node.Gres))
 	}
 	for i := range u.Gres {
-		u.Gres[i] = max(u.Gres[i], min(k*b.Gres[i], a.Capacity.Gres[i]))
+		u.Gres[i] = max(u.Gres[i], min(k*b.Gres[i], node.Capacity.Gres[i]))
 	}
 }
 
@@ -42,8 +42,8 @@ func blocksFor(amount, size int64) int64 {
 }
 
 // blocksFit reports whether the blocks a job would take are free.
-func (n *Request) blocksFit(a *ledger.Node, b *ledger.Resources) bool {
-	u := n.Usage(a, 1, b)
+func (req *Request) blocksFit(node *ledger.Node, b *ledger.Resources) bool {
+	u := req.Usage(node, 1, b)
 	if u.Cpus > b.Cpus || u.Mem > b.Mem {
 		return false
 	}

@@ -3,13 +3,13 @@ package fit
 import "bireme.dev/bireme/internal/core"
 
 // ApplyPartition applies a partition's own bounds on nodes and their memory.
-func (n *Request) ApplyPartition(part *core.Partition) {
-	n.maxMemPerNode = part.MaxMemPerNode
-	n.applySharing(part)
-	if part.MinNodes > n.NodesMin && part.MinNodes <= n.NodesMax {
-		n.raiseNodes(part.MinNodes)
+func (req *Request) ApplyPartition(part *core.Partition) {
+	req.maxMemPerNode = part.MaxMemPerNode
+	req.applySharing(part)
+	if part.MinNodes > req.NodesMin && part.MinNodes <= req.NodesMax {
+		req.raiseNodes(part.MinNodes)
 	}
-	if part.MaxNodes >= n.NodesMin {
-		n.NodesMax = min(n.NodesMax, part.MaxNodes)
+	if part.MaxNodes >= req.NodesMin {
+		req.NodesMax = min(req.NodesMax, part.MaxNodes)
 	}
 }

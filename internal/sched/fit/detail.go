@@ -51,7 +51,7 @@ type gresRequest struct {
 }
 
 // readDetail reads the rare part of a shape; nil if there is none. It lowers or raises n to match.
-func (n *Request) readDetail(s *core.Spec) {
+func (req *Request) readDetail(s *core.Spec) {
 	m, x := s.Shape.More, s.Extra
 	if isPlainShape(m) && (x == nil || x.Distribution == "") {
 		return
@@ -61,21 +61,21 @@ func (n *Request) readDetail(s *core.Spec) {
 		w.readDistribution(x)
 	}
 	if w.Layout != nil {
-		n.Tasks = 0
+		req.Tasks = 0
 		for _, tasks := range w.Layout {
-			n.Tasks += tasks
+			req.Tasks += tasks
 		}
-		n.NodesMin, n.NodesMax = int32(len(w.Layout)), int32(len(w.Layout))
+		req.NodesMin, req.NodesMax = int32(len(w.Layout)), int32(len(w.Layout))
 	}
 	if m != nil {
-		w.readShape(n, &s.Shape)
+		w.readShape(req, &s.Shape)
 	} else {
-		w.addPerNode(n.Gres)
+		w.addPerNode(req.Gres)
 	}
 	for i := range w.gres {
-		w.gres[i].gpu = n.gpu
+		w.gres[i].gpu = req.gpu
 	}
-	n.Detail = w
+	req.Detail = w
 }
 
 // isPlainShape reports whether a shape has nothing here that is about what a node gives.
@@ -85,7 +85,7 @@ func isPlainShape(m *core.ShapeMore) bool {
 		m.MemPerGPU == 0 && len(m.GPUs)+len(m.GPUsPerTask)+len(m.GPUsPerSocket) == 0 && !m.OneThread && !m.OverSubscribe
 }
 
-func (w *requestDetail) readShape(n *Request, sh *core.Shape) {
+func (w *requestDetail) readShape(req *Request, sh *core.Shape) {
 	m := sh.More
 	w.cpusPerGPU, w.memPerGPU = m.CPUsPerGPU, m.MemPerGPU
 	w.sockets, w.cores, w.threads, w.usedThreads = m.Sockets, m.Cores, m.Threads, m.Threads
@@ -99,7 +99,7 @@ func (w *requestDetail) readShape(n *Request, sh *core.Shape) {
 	if w.specialized = m.CoreSpec; m.ThreadSpec > 0 {
 		w.specialized, w.specializedThreads = m.ThreadSpec, true
 	}
-	n.Exclusive = n.Exclusive || w.specialized > 0 // as Slurm: it is about the node as a whole
+	req.Exclusive = req.Exclusive || w.specialized > 0 // as Slurm: it is about the node as a whole
 	node, task, job := sh.Counted()
 	for _, g := range node {
 		w.gresFor(g).node += g.Count
@@ -122,21 +122,21 @@ func (w *requestDetail) readShape(n *Request, sh *core.Shape) {
 	slices.SortFunc(w.gres, func(a, b gresRequest) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(b.gresType, a.gresType))
 	})
-	n.Gres = nil
+	req.Gres = nil
 	w.MixedTypes = w.countTotals() > 1
 	switch {
 	case total > 0:
-		w.tasks, w.tasksPerUnit = n.Tasks, m.TasksPerGPU
-		if n.Tasks = max(n.Tasks, int32(total)); w.tasksPerUnit > 0 || w.MixedTypes {
-			n.Tasks = int32(total)
+		w.tasks, w.tasksPerUnit = req.Tasks, m.TasksPerGPU
+		if req.Tasks = max(req.Tasks, int32(total)); w.tasksPerUnit > 0 || w.MixedTypes {
+			req.Tasks = int32(total)
 		}
 	case m.TasksPerGPU > 0:
 		var gpus int64
 		for i := range w.gres {
 			gpus += w.gres[i].gpuCount(w.gres[i].node)
 		}
-		if most := int32(gpus) * m.TasksPerGPU; most > 0 && (n.tasksPerNode == 0 || n.tasksPerNode > most) {
-			n.tasksPerNode = most
+		if most := int32(gpus) * m.TasksPerGPU; most > 0 && (req.tasksPerNode == 0 || req.tasksPerNode > most) {
+			req.tasksPerNode = most
 		}
 	}
 }
@@ -149,13 +149,13 @@ func (w *requestDetail) addPerNode(list []core.Gres) {
 }
 
 // capNodes keeps the nodes of a job that asks for GPUs as a whole to as many as can have one.
-func (w *requestDetail) capNodes(n *Request) {
+func (w *requestDetail) capNodes(req *Request) {
 	var total int64
 	for i := range w.gres {
 		total += w.gres[i].total
 	}
-	if total > 0 && int64(n.NodesMax) > total {
-		n.NodesMax = max(n.NodesMin, int32(total))
+	if total > 0 && int64(req.NodesMax) > total {
+		req.NodesMax = max(req.NodesMin, int32(total))
 	}
 }
 
@@ -227,14 +227,14 @@ func (a *gresRequest) gpuCount(n int64) int64 {
 }
 
 // maxTasksFor returns how many tasks a node gets for so many units, at most.
-func (w *requestDetail) maxTasksFor(n *Request, units int32) int32 {
+func (w *requestDetail) maxTasksFor(req *Request, units int32) int32 {
 	switch {
 	case w.tasks == 0:
 		return units
 	case w.tasksPerUnit > 0:
 		return units * w.tasksPerUnit
 	}
-	return max(1, shareOf(units, n.Tasks, w.tasks))
+	return max(1, shareOf(units, req.Tasks, w.tasks))
 }
 
 // shareOf returns a part of something that is divided by units, rounded up.
@@ -243,10 +243,10 @@ func shareOf[T int32 | int64](units, of int32, what T) T {
 }
 
 // gresCount returns how many of a resource a node gives for so many units and tasks, at most.
-func (w *requestDetail) gresCount(n *Request, a *gresRequest, units, tasks int32) int64 {
+func (w *requestDetail) gresCount(req *Request, a *gresRequest, units, tasks int32) int64 {
 	c := a.node + a.task*int64(tasks)
 	if a.total > 0 {
-		c += shareOf(units, n.Tasks, a.total)
+		c += shareOf(units, req.Tasks, a.total)
 	}
 	return c
 }
@@ -258,35 +258,35 @@ type nodeUsage struct {
 }
 
 // cpusAndMem works out CPUs and memory for so many tasks and GPUs on a node.
-func (w *requestDetail) cpusAndMem(n *Request, a *ledger.Node, tasks int32, gpus int64) nodeUsage {
-	c := max(tasks*n.CpusPerTask, n.MinCPUs, int32(gpus)*w.cpusPerGPU)
-	p := nodeUsage{tasks: tasks, cpus: a.CPULayout.RoundUp(c)}
+func (w *requestDetail) cpusAndMem(req *Request, node *ledger.Node, tasks int32, gpus int64) nodeUsage {
+	c := max(tasks*req.CpusPerTask, req.MinCPUs, int32(gpus)*w.cpusPerGPU)
+	p := nodeUsage{tasks: tasks, cpus: node.CPULayout.RoundUp(c)}
 	counted := p.cpus // memory goes by the CPUs that are used
-	if used := w.threadsUsed(a); used < a.Threads || w.tasksPerCore > 0 || w.tasksPerSocket > 0 {
-		p.cpus = max(a.CPULayout.RoundUp((c+used-1)/used*a.Threads), w.cpusForTasks(n, a, tasks))
-		counted = p.cpus / a.Threads * used
+	if used := w.threadsUsed(node); used < node.Threads || w.tasksPerCore > 0 || w.tasksPerSocket > 0 {
+		p.cpus = max(node.CPULayout.RoundUp((c+used-1)/used*node.Threads), w.cpusForTasks(req, node, tasks))
+		counted = p.cpus / node.Threads * used
 	}
-	switch p.mem = n.MemPerNode; {
+	switch p.mem = req.MemPerNode; {
 	case w.memPerGPU > 0:
 		p.mem = w.memPerGPU * core.Bytes(gpus)
-	case n.memPerCPU > 0:
-		p.mem = n.memPerCPU * core.Bytes(counted)
+	case req.memPerCPU > 0:
+		p.mem = req.memPerCPU * core.Bytes(counted)
 	}
-	if n.allMem {
-		p.mem = a.Record.Hardware.Memory
+	if req.allMem {
+		p.mem = node.Record.Hardware.Memory
 	}
 	return p
 }
 
 // cpusForTasks is how many CPUs of a node tasks need if only so many may be on each core, or on each socket.
-func (w *requestDetail) cpusForTasks(n *Request, a *ledger.Node, tasks int32) int32 {
+func (w *requestDetail) cpusForTasks(req *Request, node *ledger.Node, tasks int32) int32 {
 	up := func(x, by int32) int32 { return (x + by - 1) / by }
 	on := func(tasks int32) int32 { // one socket
-		cores := up(tasks*n.CpusPerTask, w.threadsUsed(a))
+		cores := up(tasks*req.CpusPerTask, w.threadsUsed(node))
 		if w.tasksPerCore > 0 {
 			cores = max(cores, up(tasks, w.tasksPerCore))
 		}
-		return a.CPULayout.RoundUp(cores * a.Threads)
+		return node.CPULayout.RoundUp(cores * node.Threads)
 	}
 	if k := w.tasksPerSocket; k > 0 {
 		return tasks/k*on(k) + on(tasks%k)
@@ -295,19 +295,19 @@ func (w *requestDetail) cpusForTasks(n *Request, a *ledger.Node, tasks int32) in
 }
 
 // threadsUsed is how many threads of each core the job uses on a node.
-func (w *requestDetail) threadsUsed(a *ledger.Node) int32 {
+func (w *requestDetail) threadsUsed(node *ledger.Node) int32 {
 	if w.usedThreads > 0 {
-		return min(w.usedThreads, a.Threads)
+		return min(w.usedThreads, node.Threads)
 	}
-	return a.Threads
+	return node.Threads
 }
 
 // specializedCPUs returns how many CPUs of a node the job leaves alone.
-func (w *requestDetail) specializedCPUs(a *ledger.Node) int32 {
+func (w *requestDetail) specializedCPUs(node *ledger.Node) int32 {
 	if w.specializedThreads {
-		return a.CPULayout.RoundUp(w.specialized)
+		return node.CPULayout.RoundUp(w.specialized)
 	}
-	return a.CPULayout.RoundUp(w.specialized * a.Threads)
+	return node.CPULayout.RoundUp(w.specialized * node.Threads)
 }
 
 // needsSockets reports whether it matters on which sockets CPUs are free.
@@ -316,32 +316,32 @@ func (w *requestDetail) needsSockets() bool {
 }
 
 // TasksAt returns how many tasks or units of a job a node could take.
-func (n *Request) TasksAt(at *ledger.View, a *ledger.Node) int32 {
-	b := at.Free(a)
-	if n.User != "" {
-		free := b.FreeFor(n.User, a, at)
+func (req *Request) TasksAt(view *ledger.View, node *ledger.Node) int32 {
+	b := view.Free(node)
+	if req.User != "" {
+		free := b.FreeFor(req.User, node, view)
 		b = &free
 	}
-	if n.Detail == nil {
-		return n.TasksIn(a, b)
+	if req.Detail == nil {
+		return req.TasksIn(node, b)
 	}
-	s, ok := n.supplyAt(at, a, b)
+	s, ok := req.supplyAt(view, node, b)
 	if !ok {
 		return 0
 	}
-	if n.Detail.MixedTypes {
-		_, sum, _ := s.gpuOffer(n.Detail.totals(), 1<<40)
+	if req.Detail.MixedTypes {
+		_, sum, _ := s.gpuOffer(req.Detail.totals(), 1<<40)
 		return int32(sum)
 	}
-	hi := n.Tasks
-	if w := n.Detail; w.Layout != nil {
-		hi = w.Layout[a.Record.Name]
+	hi := req.Tasks
+	if w := req.Detail; w.Layout != nil {
+		hi = w.Layout[node.Record.Name]
 		if hi == 0 || !s.fits(hi) {
 			return 0
 		}
 		return hi
 	} else if w.tasks == 0 {
-		hi = s.cpus / n.CpusPerTask
+		hi = s.cpus / req.CpusPerTask
 	}
 	if hi <= 0 || !s.fits(1) {
 		return 0
@@ -358,15 +358,15 @@ func (n *Request) TasksAt(at *ledger.View, a *ledger.Node) int32 {
 }
 
 // supplyAt looks at a node; false: the job cannot be there.
-func (n *Request) supplyAt(at *ledger.View, a *ledger.Node, b *ledger.Resources) (s nodeSupply, ok bool) {
-	if b.Exclusive > 0 || n.Exclusive && b.Allocs > 0 {
+func (req *Request) supplyAt(view *ledger.View, node *ledger.Node, b *ledger.Resources) (s nodeSupply, ok bool) {
+	if b.Exclusive > 0 || req.Exclusive && b.Allocs > 0 {
 		return s, false
 	}
-	s = nodeSupply{req: n, node: a, free: b, cpus: b.Cpus, mem: b.Mem, tasks: 1<<31 - 1}
-	if n.maxMemPerNode > 0 {
-		s.mem = min(s.mem, n.maxMemPerNode)
+	s = nodeSupply{req: req, node: node, free: b, cpus: b.Cpus, mem: b.Mem, tasks: 1<<31 - 1}
+	if req.maxMemPerNode > 0 {
+		s.mem = min(s.mem, req.maxMemPerNode)
 	}
-	return s, s.countCPUs(at)
+	return s, s.countCPUs(view)
 }
 
 // nodeSupply is what a node could give a job at the moment looked at.
@@ -380,59 +380,59 @@ type nodeSupply struct {
 }
 
 // countCPUs counts the CPUs the job could have; false: it cannot be there.
-func (s *nodeSupply) countCPUs(at *ledger.View) bool {
-	w, a, h := s.req.Detail, s.node, &s.node.Record.Hardware
-	if a.Sockets < w.sockets || w.threads > a.Threads || w.cores > a.PerSocket/a.Threads {
+func (s *nodeSupply) countCPUs(view *ledger.View) bool {
+	w, node, h := s.req.Detail, s.node, &s.node.Record.Hardware
+	if node.Sockets < w.sockets || w.threads > node.Threads || w.cores > node.PerSocket/node.Threads {
 		return false
 	}
-	if w.maxSharing > 1 && at.JoinShared && at.At == 0 && !at.IfIdle && !a.PartlyReserved {
-		s.cpus = a.Free.Cpus + a.JoinableCPUs(w.maxSharing)
-		for i := range a.Reserved { // there, those who share count like all others
-			if c := a.Reserved[i]; at.End != 0 && alloc.Overlaps(c.Start, at.End) {
+	if w.maxSharing > 1 && view.JoinShared && view.At == 0 && !view.IfIdle && !node.PartlyReserved {
+		s.cpus = node.Free.Cpus + node.JoinableCPUs(w.maxSharing)
+		for i := range node.Reserved { // there, those who share count like all others
+			if c := node.Reserved[i]; view.End != 0 && alloc.Overlaps(c.Start, view.End) {
 				s.cpus = min(s.cpus, c.Leaves.Cpus)
 			}
 		}
 	}
 	if w.limitedPartition != "" {
-		if i := a.CpuLimitOf(w.limitedPartition); i >= 0 {
+		if i := node.CpuLimitOf(w.limitedPartition); i >= 0 {
 			s.cpus = min(s.cpus, int32(s.free.Gres[i]))
 		}
 	}
 	if w.specialized > 0 {
-		s.cpus = min(s.cpus, h.CPUs-w.specializedCPUs(a))
+		s.cpus = min(s.cpus, h.CPUs-w.specializedCPUs(node))
 	}
-	s.cpus -= s.cpus % a.AllocUnit
-	return !w.needsSockets() || s.countSockets(at)
+	s.cpus -= s.cpus % node.AllocUnit
+	return !w.needsSockets() || s.countSockets(view)
 }
 
 // countSockets looks at each socket. What is free on which of them is known of this moment only; of a later one it is
 // known only if the whole node is free.
-func (s *nodeSupply) countSockets(at *ledger.View) bool {
-	w, a, n := s.req.Detail, s.node, s.req
-	now := !at.IfIdle && at.At == 0
-	if !now && s.free.Cpus < a.Capacity.Cpus {
+func (s *nodeSupply) countSockets(view *ledger.View) bool {
+	w, node, req := s.req.Detail, s.node, s.req
+	now := !view.IfIdle && view.At == 0
+	if !now && s.free.Cpus < node.Capacity.Cpus {
 		return false
 	}
 	var have, sum, tasks, local int32
-	for k := range a.Sockets {
-		free := a.PerSocket
+	for k := range node.Sockets {
+		free := node.PerSocket
 		if now {
-			free = a.FreeCPUsOn(k)
+			free = node.FreeCPUsOn(k)
 		}
-		if free < max(1, w.cores*a.Threads) {
+		if free < max(1, w.cores*node.Threads) {
 			continue
 		}
 		have++
 		sum += free
-		if w.gresPerSocket && w.hasLocalUnits(a, k, now) {
+		if w.gresPerSocket && w.hasLocalUnits(node, k, now) {
 			local++
 		}
 		if w.tasksPerSocket > 0 {
-			fit := free / a.Threads * w.threadsUsed(a) / n.CpusPerTask
+			fit := free / node.Threads * w.threadsUsed(node) / req.CpusPerTask
 			if w.tasksPerCore > 0 {
-				fit = min(fit, free/a.Threads*w.tasksPerCore)
+				fit = min(fit, free/node.Threads*w.tasksPerCore)
 			}
-			if n.CpusPerTask > a.PerSocket/a.Threads*w.threadsUsed(a) { // a task is wider than a socket
+			if req.CpusPerTask > node.PerSocket/node.Threads*w.threadsUsed(node) { // a task is wider than a socket
 				fit = w.tasksPerSocket
 			}
 			tasks += min(w.tasksPerSocket, fit)
@@ -445,7 +445,7 @@ func (s *nodeSupply) countSockets(at *ledger.View) bool {
 }
 
 // hasLocalUnits reports whether a socket has the units asked for at each. Where the node does not tell, it may have.
-func (w *requestDetail) hasLocalUnits(a *ledger.Node, socket int32, now bool) bool {
+func (w *requestDetail) hasLocalUnits(node *ledger.Node, socket int32, now bool) bool {
 	for i := range w.gres {
 		ask := &w.gres[i]
 		if ask.socket == 0 {
@@ -453,8 +453,8 @@ func (w *requestDetail) hasLocalUnits(a *ledger.Node, socket int32, now bool) bo
 		}
 		var there int64
 		known := false
-		for k := range a.Gres {
-			g := &a.Gres[k]
+		for k := range node.Gres {
+			g := &node.Gres[k]
 			if !ask.accepts(g) {
 				continue
 			}
@@ -476,13 +476,13 @@ func (a *gresRequest) accepts(g *ledger.Gres) bool { return g.Serves(a.name, a.g
 
 // fits reports whether so many units fit.
 func (s *nodeSupply) fits(units int32) bool {
-	n, w := s.req, s.req.Detail
-	tasks := n.Detail.maxTasksFor(n, units)
-	if n.tasksPerNode > 0 && tasks > n.tasksPerNode {
+	req, w := s.req, s.req.Detail
+	tasks := req.Detail.maxTasksFor(req, units)
+	if req.tasksPerNode > 0 && tasks > req.tasksPerNode {
 		if w.tasks == 0 || w.tasksPerUnit > 0 {
 			return false
 		}
-		tasks = n.tasksPerNode
+		tasks = req.tasksPerNode
 	}
 	if tasks > s.tasks {
 		return false
@@ -493,7 +493,7 @@ func (s *nodeSupply) fits(units int32) bool {
 		if i > 0 && w.gres[i-1].name != a.name {
 			typed = 0
 		}
-		c := n.Detail.gresCount(n, a, units, tasks)
+		c := req.Detail.gresCount(req, a, units, tasks)
 		gpus += a.gpuCount(c)
 		want := c
 		if a.gresType != "" {
@@ -511,33 +511,33 @@ func (s *nodeSupply) fits(units int32) bool {
 			return false
 		}
 	}
-	p := n.Detail.cpusAndMem(n, s.node, tasks, gpus)
+	p := req.Detail.cpusAndMem(req, s.node, tasks, gpus)
 	return p.cpus <= s.cpus && p.mem <= s.mem
 }
 
 // ReservedUsage is what a job takes of a node that was chosen for it, for a reservation: as much as it may turn out to
 // be.
-func (n *Request) ReservedUsage(p *Choice, b *ledger.Resources) ledger.Resources {
-	if n.Detail == nil || !n.Detail.MixedTypes {
-		return n.Usage(p.Node, p.Tasks, b)
+func (req *Request) ReservedUsage(p *Choice, b *ledger.Resources) ledger.Resources {
+	if req.Detail == nil || !req.Detail.MixedTypes {
+		return req.Usage(p.Node, p.Tasks, b)
 	}
-	return n.Detail.worstUsage(n, p.Node, min(p.Capacity, n.Detail.tasks), n.Detail.totals(), b)
+	return req.Detail.worstUsage(req, p.Node, min(p.Capacity, req.Detail.tasks), req.Detail.totals(), b)
 }
 
 // usage is what a job with so many units on a node takes of it.
-func (w *requestDetail) usage(n *Request, a *ledger.Node, units int32, b *ledger.Resources) ledger.Resources {
-	tasks := w.maxTasksFor(n, units)
+func (w *requestDetail) usage(req *Request, node *ledger.Node, units int32, b *ledger.Resources) ledger.Resources {
+	tasks := w.maxTasksFor(req, units)
 	counts := w.totals() // of several kinds, as far as it has them
 	for i := range counts {
 		if !w.MixedTypes {
-			counts[i] = w.gresCount(n, &w.gres[i], units, tasks)
+			counts[i] = w.gresCount(req, &w.gres[i], units, tasks)
 		}
 	}
-	return w.worstUsage(n, a, tasks, counts, b)
+	return w.worstUsage(req, node, tasks, counts, b)
 }
 
 // worstUsage is exactUsage for a job that may turn out to need other CPUs or units than those that are free then.
-func (w *requestDetail) worstUsage(n *Request, a *ledger.Node, tasks int32, counts []int64,
+func (w *requestDetail) worstUsage(req *Request, node *ledger.Node, tasks int32, counts []int64,
 	b *ledger.Resources,
 ) ledger.Resources {
 	if w.MixedTypes {
@@ -545,12 +545,12 @@ func (w *requestDetail) worstUsage(n *Request, a *ledger.Node, tasks int32, coun
 			counts[i] += w.gres[i].node
 		}
 	}
-	u := w.exactUsage(n, a, tasks, counts, b)
+	u := w.exactUsage(req, node, tasks, counts, b)
 	if w.needsSockets() { // whatever else starts there could be on the wrong socket
-		u.Cpus = a.Record.Hardware.CPUs
-		for k := range a.Gres {
+		u.Cpus = node.Record.Hardware.CPUs
+		for k := range node.Gres {
 			for i := range w.gres {
-				if q := &w.gres[i]; q.socket > 0 && q.accepts(&a.Gres[k]) {
+				if q := &w.gres[i]; q.socket > 0 && q.accepts(&node.Gres[k]) {
 					u.Gres[k] = max(0, b.Gres[k])
 				}
 			}
@@ -560,35 +560,35 @@ func (w *requestDetail) worstUsage(n *Request, a *ledger.Node, tasks int32, coun
 }
 
 // exactUsage is what a job with so many tasks and resources takes of a node.
-func (w *requestDetail) exactUsage(n *Request, a *ledger.Node, tasks int32, counts []int64,
+func (w *requestDetail) exactUsage(req *Request, node *ledger.Node, tasks int32, counts []int64,
 	b *ledger.Resources,
 ) ledger.Resources {
 	u := ledger.Resources{Allocs: -1}
-	if len(a.Gres) > 0 {
-		u.Gres = make([]int64, len(a.Gres))
+	if len(node.Gres) > 0 {
+		u.Gres = make([]int64, len(node.Gres))
 	}
 	var gpus int64
 	for i := range w.gres {
 		q, left := &w.gres[i], counts[i]
 		gpus += q.gpuCount(left)
-		for k := range a.Gres {
-			if q.accepts(&a.Gres[k]) {
+		for k := range node.Gres {
+			if q.accepts(&node.Gres[k]) {
 				take := max(0, min(left, b.Gres[k]-u.Gres[k]))
 				u.Gres[k] += take
 				left -= take
 			}
 		}
 	}
-	p := w.cpusAndMem(n, a, tasks, gpus)
+	p := w.cpusAndMem(req, node, tasks, gpus)
 	u.Cpus, u.Mem = p.cpus, p.mem
-	at := a.CpuLimitOf(w.limitedPartition)
-	n.markExclusive(&u)
-	if n.Exclusive { // whole nodes come with all they have
-		u.Cpus = a.Record.Hardware.CPUs - w.specializedCPUs(a)
+	at := node.CpuLimitOf(w.limitedPartition)
+	req.markExclusive(&u)
+	if req.Exclusive { // whole nodes come with all they have
+		u.Cpus = node.Record.Hardware.CPUs - w.specializedCPUs(node)
 		if at >= 0 {
 			u.Cpus = min(u.Cpus, int32(max(0, b.Gres[at])))
 		}
-		u.Cpus -= u.Cpus % a.AllocUnit
+		u.Cpus -= u.Cpus % node.AllocUnit
 		for k := range u.Gres {
 			u.Gres[k] = max(0, b.Gres[k])
 		}
@@ -601,7 +601,7 @@ func (w *requestDetail) exactUsage(n *Request, a *ledger.Node, tasks int32, coun
 
 // distribute gives each node its tasks and resources for the units it has: no less than one task, and together what the
 // job asks for.
-func (w *requestDetail) distribute(n *Request, picks []Choice) (tasks []int32, totals [][]int64) {
+func (w *requestDetail) distribute(req *Request, picks []Choice) (tasks []int32, totals [][]int64) {
 	tasks, totals = make([]int32, len(picks)), make([][]int64, len(picks))
 	if w.tasks == 0 {
 		for i := range picks {
@@ -610,11 +610,11 @@ func (w *requestDetail) distribute(n *Request, picks []Choice) (tasks []int32, t
 	} else {
 		most := make([]int64, len(picks))
 		for i := range picks {
-			if most[i] = int64(w.maxTasksFor(n, picks[i].Tasks)); w.MixedTypes {
+			if most[i] = int64(w.maxTasksFor(req, picks[i].Tasks)); w.MixedTypes {
 				most[i] = int64(picks[i].Capacity)
 			}
-			if n.tasksPerNode > 0 {
-				most[i] = min(most[i], int64(n.tasksPerNode))
+			if req.tasksPerNode > 0 {
+				most[i] = min(most[i], int64(req.tasksPerNode))
 			}
 		}
 		for i, t := range distributeTotal(int64(w.tasks), most) {
@@ -636,7 +636,7 @@ func (w *requestDetail) distribute(n *Request, picks []Choice) (tasks []int32, t
 		}
 		most := make([]int64, len(picks))
 		for i := range picks {
-			most[i] = shareOf(picks[i].Tasks, n.Tasks, w.gres[k].total)
+			most[i] = shareOf(picks[i].Tasks, req.Tasks, w.gres[k].total)
 		}
 		for i, c := range distributeTotal(w.gres[k].total, most) {
 			totals[i][k] = c
@@ -663,8 +663,8 @@ func distributeTotal(total int64, most []int64) []int64 {
 }
 
 // fillsNodes reports whether tasks fill one node after the other; else each gets some in turn.
-func (n *Request) fillsNodes() bool {
-	return n.Detail == nil || !n.Detail.evenTasks
+func (req *Request) fillsNodes() bool {
+	return req.Detail == nil || !req.Detail.evenTasks
 }
 
 // withoutMemory is w without wishes for memory.
@@ -678,32 +678,32 @@ func (w *requestDetail) withoutMemory() *requestDetail {
 }
 
 // MayShare reports whether the job may be on CPUs that others are on.
-func (n *Request) MayShare() bool { return n.Detail != nil && n.Detail.maxSharing > 1 }
+func (req *Request) MayShare() bool { return req.Detail != nil && req.Detail.maxSharing > 1 }
 
 // applySharing applies what a partition says of sharing and of CPUs. A need is copied for each partition, what is rare
 // of it is not.
-func (n *Request) applySharing(p *core.Partition) {
+func (req *Request) applySharing(p *core.Partition) {
 	whole, force, jobs, _ := core.ParseSharing(p.OverSubscribe)
-	if n.Detail == nil && !whole && !force && p.MaxCPUsPerNode == 0 {
+	if req.Detail == nil && !whole && !force && p.MaxCPUsPerNode == 0 {
 		return
 	}
 	w := requestDetail{}
-	if n.Detail != nil {
-		w = *n.Detail
+	if req.Detail != nil {
+		w = *req.Detail
 	} else {
-		w.addPerNode(n.Gres)
+		w.addPerNode(req.Gres)
 	}
 	if w.exclusive = whole; whole {
-		n.Exclusive = true
+		req.Exclusive = true
 	}
 	if p.MaxCPUsPerNode > 0 {
 		w.limitedPartition, w.cpuLimit = p.Name, p.MaxCPUsPerNode
 	}
 	wishes := w.maxSharing > 0
-	if w.maxSharing = 0; jobs > 1 && !n.Exclusive && (force || wishes) {
+	if w.maxSharing = 0; jobs > 1 && !req.Exclusive && (force || wishes) {
 		w.maxSharing = jobs
 	}
-	n.Detail = &w
+	req.Detail = &w
 }
 
 // readDistribution reads how tasks lie on nodes, sockets and cores.

@@ -15,7 +15,7 @@ func (w *requestDetail) countTotals() (n int) {
 // gpuOffer returns what a node gives of each kind that is still missing, at most most of all together, and how many
 // Tasks it could have.
 func (s *nodeSupply) gpuOffer(missing []int64, most int64) (counts []int64, sum int64, tasks int32) {
-	n, w := s.req, s.req.Detail
+	req, w := s.req, s.req.Detail
 	counts = make([]int64, len(w.gres))
 	taken := make([]int64, len(s.node.Gres))
 	take := func(a *gresRequest, want int64) (got int64) {
@@ -43,12 +43,12 @@ func (s *nodeSupply) gpuOffer(missing []int64, most int64) (counts []int64, sum 
 		counts[i] = take(&w.gres[i], min(missing[i], most-sum))
 		sum += counts[i]
 	}
-	tasks = s.cpus / n.CpusPerTask
-	if n.tasksPerNode > 0 {
-		tasks = min(tasks, n.tasksPerNode)
+	tasks = s.cpus / req.CpusPerTask
+	if req.tasksPerNode > 0 {
+		tasks = min(tasks, req.tasksPerNode)
 	}
 	for tasks > 0 {
-		if p := n.Detail.cpusAndMem(n, s.node, tasks, sum); tasks <= s.tasks && p.cpus <= s.cpus && p.mem <= s.mem {
+		if p := req.Detail.cpusAndMem(req, s.node, tasks, sum); tasks <= s.tasks && p.cpus <= s.cpus && p.mem <= s.mem {
 			return counts, sum, tasks
 		}
 		tasks--
@@ -65,29 +65,29 @@ func (w *requestDetail) totals() []int64 {
 }
 
 // chooseTypes is choose for such jobs.
-func (n *Request) chooseTypes(at *ledger.View, buf []Choice) []Choice {
-	w := n.Detail
+func (req *Request) chooseTypes(view *ledger.View, buf []Choice) []Choice {
+	w := req.Detail
 	picks, missing, tasks := buf[:0], w.totals(), int64(0)
 	var left int64
 	for _, c := range missing {
 		left += c
 	}
 	for _, must := range []bool{true, false} {
-		for _, a := range at.Nodes {
-			done := left == 0 && len(picks) >= int(n.NodesMin) && tasks >= int64(w.tasks)
-			if n.Required[a.Record.Name] != must || !must && (done || len(picks) >= int(n.NodesMax)) {
+		for _, node := range view.Nodes {
+			done := left == 0 && len(picks) >= int(req.NodesMin) && tasks >= int64(w.tasks)
+			if req.Required[node.Record.Name] != must || !must && (done || len(picks) >= int(req.NodesMax)) {
 				continue
 			}
-			b := at.Free(a)
-			if n.User != "" {
-				free := b.FreeFor(n.User, a, at)
+			b := view.Free(node)
+			if req.User != "" {
+				free := b.FreeFor(req.User, node, view)
 				b = &free
 			}
-			s, ok := n.supplyAt(at, a, b)
-			if !ok || !n.Accepts(a, at) {
+			s, ok := req.supplyAt(view, node, b)
+			if !ok || !req.Accepts(node, view) {
 				continue
 			}
-			after := int64(max(0, int(n.NodesMin)-len(picks)-1)) // nodes that must have one too
+			after := int64(max(0, int(req.NodesMin)-len(picks)-1)) // nodes that must have one too
 			counts, sum, room := s.gpuOffer(missing, left-after)
 			if sum == 0 {
 				continue
@@ -97,10 +97,10 @@ func (n *Request) chooseTypes(at *ledger.View, buf []Choice) []Choice {
 			}
 			left -= sum
 			tasks += int64(room)
-			picks = append(picks, Choice{Node: a, Capacity: room, Tasks: int32(sum), gres: counts})
+			picks = append(picks, Choice{Node: node, Capacity: room, Tasks: int32(sum), gres: counts})
 		}
 	}
-	if left > 0 || len(picks) < max(int(n.NodesMin), len(n.Required)) || tasks < int64(w.tasks) {
+	if left > 0 || len(picks) < max(int(req.NodesMin), len(req.Required)) || tasks < int64(w.tasks) {
 		return nil
 	}
 	return picks

@@ -6,9 +6,9 @@ import (
 )
 
 // countKeptFromOthers counts the nodes that are kept to other users.
-func (n *Request) countKeptFromOthers(nodes []*ledger.Node) (others int) {
-	for _, a := range nodes {
-		if !n.mayUseNode(a.Record) {
+func (req *Request) countKeptFromOthers(nodes []*ledger.Node) (others int) {
+	for _, node := range nodes {
+		if !req.mayUseNode(node.Record) {
 			others++
 		}
 	}
@@ -16,7 +16,7 @@ func (n *Request) countKeptFromOthers(nodes []*ledger.Node) (others int) {
 }
 
 // mayUseNode reports whether a node runs jobs of the user.
-func (n *Request) mayUseNode(node *core.Node) bool {
+func (req *Request) mayUseNode(node *core.Node) bool {
 	uid := node.Host.KeptTo()
-	return uid == 0 || uid == n.Uid
+	return uid == 0 || uid == req.Uid
 }

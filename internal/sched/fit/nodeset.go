@@ -33,27 +33,27 @@ type setSearch struct {
 	buf    []Choice               // memory for the result
 }
 
-func (s setSearch) choose(at ledger.View) []Choice {
+func (s setSearch) choose(view ledger.View) []Choice {
 	w := s.req.Set
 	if w.Preferred != nil {
-		if picks := s.chooseUnder(w.Preferred, &at); picks != nil {
+		if picks := s.chooseUnder(w.Preferred, &view); picks != nil {
 			return picks
 		}
 	}
-	return s.chooseUnder(w.Constraint, &at)
+	return s.chooseUnder(w.Constraint, &view)
 }
 
 // chooseUnder tries the alternatives of a constraint in turn.
-func (s setSearch) chooseUnder(c *grammar.Constraint, at *ledger.View) []Choice {
+func (s setSearch) chooseUnder(c *grammar.Constraint, view *ledger.View) []Choice {
 	s.counts = nil
 	if c != nil {
 		s.counts = c.Counts
 	}
 	if c == nil || len(c.Either) == 0 {
-		return s.chooseAmong(c, nil, at)
+		return s.chooseAmong(c, nil, view)
 	}
 	for _, f := range c.Either {
-		if picks := s.chooseAmong(c, f, at); picks != nil {
+		if picks := s.chooseAmong(c, f, view); picks != nil {
 			return picks
 		}
 	}
@@ -61,14 +61,14 @@ func (s setSearch) chooseUnder(c *grammar.Constraint, at *ledger.View) []Choice 
 }
 
 // chooseAmong chooses among the nodes that fit a constraint and one of its alternatives.
-func (s setSearch) chooseAmong(c *grammar.Constraint, either *grammar.Features, at *ledger.View) []Choice {
+func (s setSearch) chooseAmong(c *grammar.Constraint, either *grammar.Features, view *ledger.View) []Choice {
 	w := s.req.Set
-	all := s.candidates(c, either, at)
+	all := s.candidates(c, either, view)
 	if all == nil {
 		return nil
 	}
 	if w.leastLoaded {
-		slices.SortStableFunc(all, func(x, y Candidate) int { return compareLoad(x.Node, y.Node, at) })
+		slices.SortStableFunc(all, func(x, y Candidate) int { return compareLoad(x.Node, y.Node, view) })
 	}
 	net := w.ledger.Net
 	if w.Contiguous || net != nil {
@@ -78,7 +78,7 @@ func (s setSearch) chooseAmong(c *grammar.Constraint, either *grammar.Features, 
 	case w.Contiguous:
 		return s.byWeight(all, s.chooseAdjacent)
 	case net == nil, w.spread:
-		if !w.spread && !w.WantsMax && !w.leastLoaded && !at.IfIdle && w.TasksPerNode == 0 && len(s.counts) == 0 {
+		if !w.spread && !w.WantsMax && !w.leastLoaded && !view.IfIdle && w.TasksPerNode == 0 && len(s.counts) == 0 {
 			if picks := s.chooseOneNode(all); picks != nil {
 				return s.assignTasks(picks)
 			}
@@ -88,23 +88,23 @@ func (s setSearch) chooseAmong(c *grammar.Constraint, either *grammar.Features, 
 			slices.SortStableFunc(picks, func(x, y Choice) int { return ledger.CompareNodes(x.Node, y.Node) })
 		}
 		return s.assignTasks(picks)
-	case at.IfIdle && w.Switches == 0 && w.ledger.OneSwitchJoinsAll(): // the question is whether it fits, not where
+	case view.IfIdle && w.Switches == 0 && w.ledger.OneSwitchJoinsAll(): // the question is whether it fits, not where
 		return s.assignTasks(s.chooseCover(all))
 	}
 	return s.byWeight(all, func(some []Candidate) []Choice { return s.chooseConnected(net, some) })
 }
 
 // candidates lists the nodes with room that fit a constraint and one of its alternatives; nil if they cannot suffice.
-func (s setSearch) candidates(c *grammar.Constraint, either *grammar.Features, at *ledger.View) []Candidate {
-	n, w := s.req, s.req.Set
+func (s setSearch) candidates(c *grammar.Constraint, either *grammar.Features, view *ledger.View) []Candidate {
+	req, w := s.req, s.req.Set
 	all, required, room := w.scratch.candidates[:0], 0, int64(0)
-	for _, node := range at.Nodes {
-		r := n.TasksAt(at, node)
-		if r <= 0 || r < w.TasksPerNode || !n.Accepts(node, at) || !nodeMeets(c, node.Record) || either != nil &&
+	for _, node := range view.Nodes {
+		r := req.TasksAt(view, node)
+		if r <= 0 || r < w.TasksPerNode || !req.Accepts(node, view) || !nodeMeets(c, node.Record) || either != nil &&
 			!either.Has(node.Record.Features) {
 			continue
 		}
-		k := Candidate{Node: node, Tasks: r, Required: len(n.Required) > 0 && n.Required[node.Record.Name]}
+		k := Candidate{Node: node, Tasks: r, Required: len(req.Required) > 0 && req.Required[node.Record.Name]}
 		for i := range s.counts {
 			if s.counts[i].Of.Has(node.Record.Features) {
 				k.features |= 1 << i
@@ -117,19 +117,19 @@ func (s setSearch) candidates(c *grammar.Constraint, either *grammar.Features, a
 		all = append(all, k)
 	}
 	w.scratch.candidates = all
-	if required < len(n.Required) || len(all) < int(n.NodesMin) || room < int64(n.Tasks) || !s.roomiestSuffice(all) {
+	if required < len(req.Required) || len(all) < int(req.NodesMin) || room < int64(req.Tasks) || !s.roomiestSuffice(all) {
 		return nil
 	}
 	return all
 }
 
 // compareLoad puts nodes of lower weight first, and among equals those with the larger part of their CPUs free.
-func compareLoad(a, b *ledger.Node, at *ledger.View) int {
-	if c := cmp.Compare(a.Record.Weight, b.Record.Weight); c != 0 {
+func compareLoad(node, b *ledger.Node, view *ledger.View) int {
+	if c := cmp.Compare(node.Record.Weight, b.Record.Weight); c != 0 {
 		return c
 	}
-	fa := int64(at.Free(a).Cpus)
-	return cmp.Compare(int64(at.Free(b).Cpus)*int64(a.Capacity.Cpus), fa*int64(b.Capacity.Cpus))
+	fa := int64(view.Free(node).Cpus)
+	return cmp.Compare(int64(view.Free(b).Cpus)*int64(node.Capacity.Cpus), fa*int64(b.Capacity.Cpus))
 }
 
 // byWeight tries the nodes of the lowest weight alone, then with those of the next, and so on: for jobs that want as

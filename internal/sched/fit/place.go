@@ -23,112 +23,114 @@ type Choice struct {
 type Buffer struct{ Choices []Choice }
 
 // Accepts reports whether a job may use a node at all.
-func (n *Request) Accepts(a *ledger.Node, at *ledger.View) bool {
-	return (at.WithDown && !a.Record.LoginOnly() || a.Record.Usable()) && (len(n.Excluded) == 0 ||
-		!n.Excluded[a.Record.Name]) &&
-		a.Record.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.Record, n.features)) &&
-		(n.Set == nil || n.Set.accepts(a.Record)) && n.mayUseNode(a.Record)
+func (req *Request) Accepts(node *ledger.Node, view *ledger.View) bool {
+	return (view.WithDown && !node.Record.LoginOnly() || node.Record.Usable()) && (len(req.Excluded) == 0 ||
+		!req.Excluded[node.Record.Name]) &&
+		node.Record.Hardware.TmpDisk >= req.tmpDisk && (len(req.features) == 0 || hasFeatures(node.Record, req.features)) &&
+		(req.Set == nil || req.Set.accepts(node.Record)) && req.mayUseNode(node.Record)
 }
 
 // Choose finds nodes for the whole job, or none: the first node that has room for all of it if it may be on one;
 // otherwise the first nodes in order that have room, nodes that must be used before all others; or, if there is more to
 // it, what seek finds. Jobs that ask for GPUs as a whole get as few nodes as will do (both as Slurm 22.05).
-func (n *Request) Choose(at ledger.View, buf []Choice) []Choice {
-	if n.Invalid != "" {
+func (req *Request) Choose(view ledger.View, buf []Choice) []Choice {
+	if req.Invalid != "" {
 		return nil
 	}
-	if n.Detail != nil && n.Detail.MixedTypes {
-		return n.chooseTypes(&at, buf)
+	if req.Detail != nil && req.Detail.MixedTypes {
+		return req.chooseTypes(&view, buf)
 	}
-	if w := n.Set; w != nil && !(at.IfIdle && w.implicit && w.Switches == 0 && w.ledger.OneSwitchJoinsAll()) {
-		return setSearch{req: n, buf: buf}.choose(at)
+	if w := req.Set; w != nil && !(view.IfIdle && w.implicit && w.Switches == 0 && w.ledger.OneSwitchJoinsAll()) {
+		return setSearch{req: req, buf: buf}.choose(view)
 	}
 	picks := buf[:0]
 	var room int64
-	if len(n.Required) > 0 {
-		for _, a := range at.Nodes {
-			if n.Required[a.Record.Name] && n.Accepts(a, &at) {
-				if r := n.TasksAt(&at, a); r > 0 {
-					picks = append(picks, Choice{Node: a, Capacity: r})
+	if len(req.Required) > 0 {
+		for _, node := range view.Nodes {
+			if req.Required[node.Record.Name] && req.Accepts(node, &view) {
+				if r := req.TasksAt(&view, node); r > 0 {
+					picks = append(picks, Choice{Node: node, Capacity: r})
 					room += int64(r)
 				}
 			}
 		}
-		if len(picks) < len(n.Required) {
+		if len(picks) < len(req.Required) {
 			return nil
 		}
 	}
-	enough := len(picks) >= int(n.NodesMin) && room >= int64(n.Tasks)
+	enough := len(picks) >= int(req.NodesMin) && room >= int64(req.Tasks)
 	// if nothing ran, it is asked whether, not where; hunts go by price
-	alone := !at.IfIdle && at.FreeFunc == nil && len(n.Required) == 0 && n.fitsOneNode()
-	for _, a := range at.Nodes {
-		if !alone && (enough || len(picks) >= int(n.NodesMax)) {
+	alone := !view.IfIdle && view.FreeFunc == nil && len(req.Required) == 0 && req.fitsOneNode()
+	for _, node := range view.Nodes {
+		if !alone && (enough || len(picks) >= int(req.NodesMax)) {
 			break
 		}
 		// Room first: most nodes have none, and that is told without looking at the node itself.
-		r := n.TasksAt(&at, a)
-		if r <= 0 || enough && r < n.Tasks || !n.Accepts(a, &at) || len(n.Required) > 0 && n.Required[a.Record.Name] {
+		r := req.TasksAt(&view, node)
+		if r <= 0 || enough && r < req.Tasks || !req.Accepts(node, &view) || len(req.Required) > 0 &&
+			req.Required[node.Record.Name] {
 			continue
 		}
-		if alone && r >= n.Tasks {
-			picks, enough = append(picks[:0], Choice{Node: a, Capacity: r}), true
+		if alone && r >= req.Tasks {
+			picks, enough = append(picks[:0], Choice{Node: node, Capacity: r}), true
 			break
 		}
-		if !enough && len(picks) < int(n.NodesMax) {
-			picks = append(picks, Choice{Node: a, Capacity: r})
+		if !enough && len(picks) < int(req.NodesMax) {
+			picks = append(picks, Choice{Node: node, Capacity: r})
 			room += int64(r)
-			enough = len(picks) >= int(n.NodesMin) && room >= int64(n.Tasks)
+			enough = len(picks) >= int(req.NodesMin) && room >= int64(req.Tasks)
 		}
 	}
-	if enough && len(picks) > max(1, int(n.NodesMin)) && n.Detail != nil && n.Detail.tasks > 0 && !at.IfIdle {
-		return n.chooseFew(at, picks)
+	if enough && len(picks) > max(1, int(req.NodesMin)) && req.Detail != nil && req.Detail.tasks > 0 && !view.IfIdle {
+		return req.chooseFew(view, picks)
 	}
 	if !enough {
-		if len(picks) < int(n.NodesMax) {
+		if len(picks) < int(req.NodesMax) {
 			return nil // that was all there is
 		}
-		return n.chooseFew(at, picks) // others may have more room
+		return req.chooseFew(view, picks) // others may have more room
 	}
-	n.assignTasks(picks)
+	req.assignTasks(picks)
 	return picks
 }
 
 // chooseFew is for jobs with a node limit whose tasks do not fit the first nodes that have any room, and for those that
 // want as few as will do: of the sets that do, it finds the one whose nodes come first in order. So a choice stays what
 // it is while others take what it leaves, which a plan with several promises lives by.
-func (n *Request) chooseFew(at ledger.View, buf []Choice) []Choice {
+func (req *Request) chooseFew(view ledger.View, buf []Choice) []Choice {
 	picks := buf[:0]
 	for _, must := range [...]bool{true, false} {
-		for _, a := range at.Nodes {
-			if (len(n.Required) > 0 || must) && n.Required[a.Record.Name] != must {
+		for _, node := range view.Nodes {
+			if (len(req.Required) > 0 || must) && req.Required[node.Record.Name] != must {
 				continue
 			}
-			if r := n.TasksAt(&at, a); r > 0 && n.Accepts(a, &at) {
-				picks = append(picks, Choice{Node: a, Capacity: r})
+			if r := req.TasksAt(&view, node); r > 0 && req.Accepts(node, &view) {
+				picks = append(picks, Choice{Node: node, Capacity: r})
 			}
 		}
 	}
 	// The roomiest would do, or none; each that comes before one of them takes the place of the last if that will do, too.
-	most := min(len(picks), int(n.NodesMax))
+	most := min(len(picks), int(req.NodesMax))
 	order := make([]int, len(picks))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order[min(len(n.Required), most):], func(i, k int) int {
+	slices.SortStableFunc(order[min(len(req.Required), most):], func(i, k int) int {
 		return cmp.Compare(picks[k].Capacity,
 			picks[i].Capacity)
 	})
 	in := make([]bool, len(picks))
 	var room, had int64
 	for k, i := range order[:most] {
-		if n.Detail != nil && n.Detail.tasks > 0 && k >= max(int(n.NodesMin), len(n.Required)) && room >= int64(n.Tasks) {
+		if req.Detail != nil && req.Detail.tasks > 0 && k >= max(int(req.NodesMin), len(req.Required)) &&
+			room >= int64(req.Tasks) {
 			most = k
 			break
 		}
 		in[i] = true
 		room += int64(picks[i].Capacity)
 	}
-	if room < int64(n.Tasks) {
+	if room < int64(req.Tasks) {
 		return nil
 	}
 	last, k := most-1, 0
@@ -137,7 +139,7 @@ func (n *Request) chooseFew(at ledger.View, buf []Choice) []Choice {
 			last--
 		}
 		if !in[i] && last >= 0 {
-			if swap := room - int64(picks[order[last]].Capacity) + int64(p.Capacity); swap >= int64(n.Tasks) {
+			if swap := room - int64(picks[order[last]].Capacity) + int64(p.Capacity); swap >= int64(req.Tasks) {
 				in[i], in[order[last]], room = true, false, swap
 				last--
 			}
@@ -147,23 +149,23 @@ func (n *Request) chooseFew(at ledger.View, buf []Choice) []Choice {
 		}
 		picks[k] = p
 		had += int64(p.Capacity)
-		if k++; k >= max(int(n.NodesMin), len(n.Required)) && had >= int64(n.Tasks) {
+		if k++; k >= max(int(req.NodesMin), len(req.Required)) && had >= int64(req.Tasks) {
 			break
 		}
 	}
 	picks = picks[:k]
-	n.assignTasks(picks)
+	req.assignTasks(picks)
 	return picks
 }
 
 // assignTasks gives each node its tasks: node after node is filled, as long as one is left for each that comes after;
 // or evenly.
-func (n *Request) assignTasks(picks []Choice) {
-	left := n.Tasks
+func (req *Request) assignTasks(picks []Choice) {
+	left := req.Tasks
 	for i := range picks {
 		picks[i].Tasks = 0
 	}
-	if len(picks) > 1 && n.fillsNodes() {
+	if len(picks) > 1 && req.fillsNodes() {
 		for i := range picks {
 			after := int32(len(picks) - i - 1)
 			picks[i].Tasks = min(picks[i].Capacity, left-after)
@@ -205,53 +207,53 @@ type NodeSet struct {
 func CheckSatisfiable(l *ledger.Ledger, s *core.Spec, part *core.Partition, in *NodeSet,
 	names alloc.HostsFunc,
 ) *Unsatisfiable {
-	n := RequestOf(s, names)
-	n.Uid = l.KeptUser(s)
-	n.applySharing(part)
-	n.BindLedger(l, nil, false)
+	req := RequestOf(s, names)
+	req.Uid = l.KeptUser(s)
+	req.applySharing(part)
+	req.BindLedger(l, nil, false)
 	if in.order == nil || in.version != l.Version {
 		in.order, in.version = l.NodesIn(in.Nodes), l.Version
 	}
-	return CheckRequest(l, &n, in.Nodes, in.order)
+	return CheckRequest(l, &req, in.Nodes, in.order)
 }
 
-func CheckRequest(l *ledger.Ledger, n *Request, in map[core.NodeName]bool, nodes []*ledger.Node) *Unsatisfiable {
-	if n.Invalid != "" {
-		return &Unsatisfiable{Reason: "node_config_unavailable", Text: n.Invalid}
+func CheckRequest(l *ledger.Ledger, req *Request, in map[core.NodeName]bool, nodes []*ledger.Node) *Unsatisfiable {
+	if req.Invalid != "" {
+		return &Unsatisfiable{Reason: "node_config_unavailable", Text: req.Invalid}
 	}
-	for _, name := range slices.Sorted(maps.Keys(n.Required)) {
+	for _, name := range slices.Sorted(maps.Keys(req.Required)) {
 		if l.Nodes[name] == nil || in != nil && !in[name] {
 			return &Unsatisfiable{Reason: "invalid_node", Text: fmt.Sprintf("node %s is not in the partition", name)}
 		}
 	}
-	if n.Choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil {
+	if req.Choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil {
 		return nil
 	}
-	f := &Unsatisfiable{Reason: "node_config_unavailable", Text: "it asks for " + n.String() + "; " +
+	f := &Unsatisfiable{Reason: "node_config_unavailable", Text: "it asks for " + req.String() + "; " +
 		describeLargest(nodes)}
-	if n.tmpDisk > 0 && len(nodes) > 0 {
-		most := slices.MaxFunc(nodes, func(a, b *ledger.Node) int {
-			return cmp.Compare(a.Record.Hardware.TmpDisk,
+	if req.tmpDisk > 0 && len(nodes) > 0 {
+		most := slices.MaxFunc(nodes, func(node, b *ledger.Node) int {
+			return cmp.Compare(node.Record.Hardware.TmpDisk,
 				b.Record.Hardware.TmpDisk)
 		})
 		f.Text += fmt.Sprintf(", %d MiB of temporary disk", most.Record.Hardware.TmpDisk/core.MiB)
 	}
-	if others := n.countKeptFromOthers(nodes); others > 0 {
+	if others := req.countKeptFromOthers(nodes); others > 0 {
 		f.Text += fmt.Sprintf("; %d of them run jobs of another user only", others)
 	}
-	light := *n
+	light := *req
 	light.MemPerNode, light.memPerCPU = 0, 0
-	light.Detail = n.Detail.withoutMemory()
+	light.Detail = req.Detail.withoutMemory()
 	if light.Choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil { // it is the memory alone
 		f.Reason = "memory_unsatisfiable"
 		return f
 	}
-	for _, want := range n.features {
-		if !slices.ContainsFunc(nodes, func(a *ledger.Node) bool { return slices.Contains(a.Record.Features, want) }) {
+	for _, want := range req.features {
+		if !slices.ContainsFunc(nodes, func(node *ledger.Node) bool { return slices.Contains(node.Record.Features, want) }) {
 			return &Unsatisfiable{Reason: "invalid_feature", Text: fmt.Sprintf("no node has the feature %q", want)}
 		}
 	}
-	thin := *n
+	thin := *req
 	thin.CpusPerTask = 1
 	f.OnlyCPUs = thin.Choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil
 	return f
@@ -263,10 +265,10 @@ func describeLargest(nodes []*ledger.Node) string {
 	var mem core.Bytes
 	gres := map[string]int64{}
 	var kinds []string
-	for _, a := range nodes {
-		cpus = max(cpus, a.Record.Hardware.CPUs)
-		mem = max(mem, a.Record.Hardware.Memory)
-		for _, g := range a.Record.Hardware.Gres {
+	for _, node := range nodes {
+		cpus = max(cpus, node.Record.Hardware.CPUs)
+		mem = max(mem, node.Record.Hardware.Memory)
+		for _, g := range node.Record.Hardware.Gres {
 			k := g.Name
 			if g.Type != "" {
 				k += ":" + g.Type

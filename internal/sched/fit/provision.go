@@ -16,15 +16,15 @@ func OffersCouldHold(offers []core.Offer, spec *core.Spec, part core.PartitionNa
 			continue
 		}
 		l := ledger.New()
-		n := RequestOf(spec, names)
-		for k := range min(o.Max, max(n.NodesMin, n.NodesMax)) {
+		req := RequestOf(spec, names)
+		for k := range min(o.Max, max(req.NodesMin, req.NodesMax)) {
 			l.SetNode(&core.Node{
 				ID: int64(k + 1), Name: core.NodeName(fmt.Sprint(o.Name, k)), Roles: core.Compute,
 				Hardware: o.Hardware, Features: o.Features,
 			})
 		}
-		n.BindLedger(l, nil, false)
-		if len(n.Required) == 0 && CheckRequest(l, &n, nil, l.Order) == nil {
+		req.BindLedger(l, nil, false)
+		if len(req.Required) == 0 && CheckRequest(l, &req, nil, l.Order) == nil {
 			return true
 		}
 	}

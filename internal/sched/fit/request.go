@@ -111,40 +111,40 @@ func appendDetail(b []byte, m *core.ShapeMore) []byte {
 
 func RequestOf(s *core.Spec, names alloc.HostsFunc) Request {
 	sh := &s.Shape
-	n := Request{
+	req := Request{
 		NodesMin: max(1, sh.NodesMin), NodesMax: sh.NodesMax, Tasks: max(1, sh.Tasks), tasksPerNode: sh.TasksPerNode,
 		CpusPerTask: max(1, sh.CPUsPerTask), MinCPUs: sh.MinCPUs, MemPerNode: sh.MemPerNode, memPerCPU: sh.MemPerCPU,
 		Gres: sortGres(sh.Gres), Exclusive: sh.Exclusive,
 	}
-	if n.MemPerNode == AllMemory {
-		n.MemPerNode, n.allMem = 0, true
+	if req.MemPerNode == AllMemory {
+		req.MemPerNode, req.allMem = 0, true
 	}
-	n.gpu = s.More().GPU
-	n.readDetail(s)
-	n.blocks = sh.Blocks && n.Detail == nil && !n.Exclusive && n.tasksPerNode == 1
-	if n.NodesMax < n.NodesMin {
-		n.NodesMax = n.NodesMin
+	req.gpu = s.More().GPU
+	req.readDetail(s)
+	req.blocks = sh.Blocks && req.Detail == nil && !req.Exclusive && req.tasksPerNode == 1
+	if req.NodesMax < req.NodesMin {
+		req.NodesMax = req.NodesMin
 		if sh.NodesMin == 0 && sh.NodesMax == 0 {
-			n.NodesMax = max(n.NodesMin, n.Tasks) // not said: as many as the tasks need
+			req.NodesMax = max(req.NodesMin, req.Tasks) // not said: as many as the tasks need
 		}
 	}
-	if n.Detail != nil {
-		n.Detail.capNodes(&n)
+	if req.Detail != nil {
+		req.Detail.capNodes(&req)
 	}
 	if x := s.Extra; x != nil {
-		n.Required, n.Excluded, n.tmpDisk = names(x.NodeList), names(x.Exclude), x.TmpDisk
+		req.Required, req.Excluded, req.tmpDisk = names(x.NodeList), names(x.Exclude), x.TmpDisk
 	}
-	n.raiseNodes(int32(len(n.Required)))
-	n.readSet(s)
-	n.Invalid = invalidPart(s)
-	return n
+	req.raiseNodes(int32(len(req.Required)))
+	req.readSet(s)
+	req.Invalid = invalidPart(s)
+	return req
 }
 
 // raiseNodes raises the number of nodes; every node runs at least one task.
-func (n *Request) raiseNodes(nodes int32) {
-	n.NodesMin = max(n.NodesMin, nodes)
-	n.NodesMax = max(n.NodesMax, n.NodesMin)
-	n.Tasks = max(n.Tasks, n.NodesMin)
+func (req *Request) raiseNodes(nodes int32) {
+	req.NodesMin = max(req.NodesMin, nodes)
+	req.NodesMax = max(req.NodesMax, req.NodesMin)
+	req.Tasks = max(req.Tasks, req.NodesMin)
 }
 
 // sortGres brings requests into the order units are given in: those that name a type before those that take any, so
@@ -171,42 +171,44 @@ func sortGres(asked []core.Gres) []core.Gres {
 }
 
 // TasksIn returns how many tasks of a job a node could take with so much free.
-func (n *Request) TasksIn(a *ledger.Node, b *ledger.Resources) (tasks int32) {
+func (req *Request) TasksIn(node *ledger.Node, b *ledger.Resources) (tasks int32) {
 	mem := b.Mem
-	if n.maxMemPerNode > 0 {
-		mem = min(mem, n.maxMemPerNode)
+	if req.maxMemPerNode > 0 {
+		mem = min(mem, req.maxMemPerNode)
 	}
 	cpus := b.Cpus
-	if a.AllocUnit > 1 { // an advance reservation may leave part of a unit
-		cpus -= cpus % a.AllocUnit
+	if node.AllocUnit > 1 { // an advance reservation may leave part of a unit
+		cpus -= cpus % node.AllocUnit
 	}
-	if cpus < n.CpusPerTask || cpus < n.MinCPUs || mem < n.MemPerNode || b.Exclusive > 0 || n.Exclusive && b.Allocs > 0 ||
-		n.allMem && mem < a.Record.Hardware.Memory {
+	if cpus < req.CpusPerTask || cpus < req.MinCPUs || mem < req.MemPerNode || b.Exclusive > 0 || req.Exclusive &&
+		b.Allocs > 0 ||
+		req.allMem && mem < node.Record.Hardware.Memory {
 		return 0
 	}
-	tasks = cpus / n.CpusPerTask
-	if n.memPerCPU > 0 {
-		fed := int64(mem / n.memPerCPU) // CPUs there is memory for
-		fed -= fed % int64(a.AllocUnit)
-		if fed < int64(n.MinCPUs) {
+	tasks = cpus / req.CpusPerTask
+	if req.memPerCPU > 0 {
+		fed := int64(mem / req.memPerCPU) // CPUs there is memory for
+		fed -= fed % int64(node.AllocUnit)
+		if fed < int64(req.MinCPUs) {
 			return 0
 		}
-		tasks = int32(min(int64(tasks), fed/int64(n.CpusPerTask)))
+		tasks = int32(min(int64(tasks), fed/int64(req.CpusPerTask)))
 	}
-	if n.tasksPerNode > 0 {
-		tasks = min(tasks, n.tasksPerNode)
+	if req.tasksPerNode > 0 {
+		tasks = min(tasks, req.tasksPerNode)
 	}
-	if tasks <= 0 || len(n.Gres) > 0 && !n.gresFits(a, b) || n.blocks && a.Blocks != nil && !n.blocksFit(a, b) {
+	if tasks <= 0 || len(req.Gres) > 0 && !req.gresFits(node, b) || req.blocks && node.Blocks != nil &&
+		!req.blocksFit(node, b) {
 		return 0
 	}
 	return tasks
 }
 
-func (n *Request) gresFits(a *ledger.Node, b *ledger.Resources) bool {
+func (req *Request) gresFits(node *ledger.Node, b *ledger.Resources) bool {
 	typed := int64(0) // of the same name, asked for by type
-	for i := range n.Gres {
-		g := &n.Gres[i]
-		if i > 0 && n.Gres[i-1].Name != g.Name {
+	for i := range req.Gres {
+		g := &req.Gres[i]
+		if i > 0 && req.Gres[i-1].Name != g.Name {
 			typed = 0
 		}
 		want := g.Count
@@ -216,8 +218,8 @@ func (n *Request) gresFits(a *ledger.Node, b *ledger.Resources) bool {
 			want += typed
 		}
 		have := int64(0)
-		for k := range a.Gres {
-			if u := &a.Gres[k]; u.Serves(g.Name, g.Type, n.gpu) {
+		for k := range node.Gres {
+			if u := &node.Gres[k]; u.Serves(g.Name, g.Type, req.gpu) {
 				have += b.Gres[k]
 			}
 		}
@@ -229,44 +231,45 @@ func (n *Request) gresFits(a *ledger.Node, b *ledger.Resources) bool {
 }
 
 // Usage returns what a job with so many tasks on a node takes of it, out of what is free in b.
-func (n *Request) Usage(a *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
-	if n.Detail != nil {
-		return n.Detail.usage(n, a, tasks, b)
+func (req *Request) Usage(node *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
+	if req.Detail != nil {
+		return req.Detail.usage(req, node, tasks, b)
 	}
-	u := n.plainUsage(a, tasks, b)
-	if n.blocks && a.Blocks != nil {
-		n.raiseToBlocks(a, &u)
+	u := req.plainUsage(node, tasks, b)
+	if req.blocks && node.Blocks != nil {
+		req.raiseToBlocks(node, &u)
 	}
 	return u
 }
 
 // plainUsage is what it asks for of the node.
-func (n *Request) plainUsage(a *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
-	u := ledger.Resources{Cpus: a.CPULayout.RoundUp(max(tasks*n.CpusPerTask, n.MinCPUs)), Mem: n.MemPerNode, Allocs: -1}
-	n.markExclusive(&u)
-	if n.memPerCPU > 0 {
-		u.Mem = n.memPerCPU * core.Bytes(u.Cpus)
+func (req *Request) plainUsage(node *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
+	u := ledger.Resources{Cpus: node.CPULayout.RoundUp(max(tasks*req.CpusPerTask, req.MinCPUs)), Mem: req.MemPerNode,
+		Allocs: -1}
+	req.markExclusive(&u)
+	if req.memPerCPU > 0 {
+		u.Mem = req.memPerCPU * core.Bytes(u.Cpus)
 	}
-	if n.allMem {
-		u.Mem = a.Record.Hardware.Memory
+	if req.allMem {
+		u.Mem = node.Record.Hardware.Memory
 	}
-	if n.Exclusive {
-		u.Cpus = a.Record.Hardware.CPUs
+	if req.Exclusive {
+		u.Cpus = node.Record.Hardware.CPUs
 	}
-	if len(a.Gres) == 0 || len(n.Gres) == 0 && !n.Exclusive {
+	if len(node.Gres) == 0 || len(req.Gres) == 0 && !req.Exclusive {
 		return u
 	}
-	u.Gres = make([]int64, len(a.Gres))
-	if n.Exclusive { // whole nodes come with all they have
+	u.Gres = make([]int64, len(node.Gres))
+	if req.Exclusive { // whole nodes come with all they have
 		for i := range u.Gres {
 			u.Gres[i] = max(0, b.Gres[i])
 		}
 		return u
 	}
-	for _, want := range n.Gres {
+	for _, want := range req.Gres {
 		left := want.Count
-		for i := range a.Gres {
-			if g := &a.Gres[i]; g.Serves(want.Name, want.Type, n.gpu) {
+		for i := range node.Gres {
+			if g := &node.Gres[i]; g.Serves(want.Name, want.Type, req.gpu) {
 				take := max(0, min(left, b.Gres[i]-u.Gres[i]))
 				u.Gres[i] += take
 				left -= take
@@ -277,44 +280,44 @@ func (n *Request) plainUsage(a *ledger.Node, tasks int32, b *ledger.Resources) l
 }
 
 // String tells what a job needs, for people.
-func (n *Request) String() string {
-	nodes := fmt.Sprintf("%d node(s)", n.NodesMin)
-	if n.NodesMax > n.NodesMin && n.NodesMax < n.Tasks {
-		nodes = fmt.Sprintf("%d to %d nodes", n.NodesMin, n.NodesMax)
+func (req *Request) String() string {
+	nodes := fmt.Sprintf("%d node(s)", req.NodesMin)
+	if req.NodesMax > req.NodesMin && req.NodesMax < req.Tasks {
+		nodes = fmt.Sprintf("%d to %d nodes", req.NodesMin, req.NodesMax)
 	}
-	tasks := n.Tasks
-	if n.Detail != nil && n.Detail.tasks > 0 {
-		tasks = n.Detail.tasks
+	tasks := req.Tasks
+	if req.Detail != nil && req.Detail.tasks > 0 {
+		tasks = req.Detail.tasks
 	}
-	t := fmt.Sprintf("%s, %d task(s) of %d CPU(s)", nodes, tasks, n.CpusPerTask)
-	if n.MinCPUs > n.CpusPerTask {
-		t += fmt.Sprintf(", %d CPUs a node or more", n.MinCPUs)
+	t := fmt.Sprintf("%s, %d task(s) of %d CPU(s)", nodes, tasks, req.CpusPerTask)
+	if req.MinCPUs > req.CpusPerTask {
+		t += fmt.Sprintf(", %d CPUs a node or more", req.MinCPUs)
 	}
-	if n.MemPerNode > 0 {
-		t += fmt.Sprintf(", %d MiB a node", n.MemPerNode/core.MiB)
+	if req.MemPerNode > 0 {
+		t += fmt.Sprintf(", %d MiB a node", req.MemPerNode/core.MiB)
 	}
-	if n.memPerCPU > 0 {
-		t += fmt.Sprintf(", %d MiB a CPU", n.memPerCPU/core.MiB)
+	if req.memPerCPU > 0 {
+		t += fmt.Sprintf(", %d MiB a CPU", req.memPerCPU/core.MiB)
 	}
-	for _, g := range n.Gres {
+	for _, g := range req.Gres {
 		name := g.Name
 		if g.Type != "" {
 			name += ":" + g.Type
 		}
 		t += fmt.Sprintf(", %s:%d a node", name, g.Count)
 	}
-	if n.gpu != nil {
-		t += " (" + n.gpu.String() + ")"
+	if req.gpu != nil {
+		t += " (" + req.gpu.String() + ")"
 	}
-	t += n.Detail.String()
-	for _, f := range n.features {
+	t += req.Detail.String()
+	for _, f := range req.features {
 		t += ", feature " + f
 	}
-	if n.Set != nil {
-		t += n.Set.String()
+	if req.Set != nil {
+		t += req.Set.String()
 	}
-	if n.tmpDisk > 0 {
-		t += fmt.Sprintf(", %d MiB of temporary disk", n.tmpDisk/core.MiB)
+	if req.tmpDisk > 0 {
+		t += fmt.Sprintf(", %d MiB of temporary disk", req.tmpDisk/core.MiB)
 	}
 	return t
 }

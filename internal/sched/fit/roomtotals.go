@@ -16,8 +16,8 @@ type RoomTotals struct {
 // choice.
 const maxRoomCounted = 4096
 
-func NewRoomTotals(n *Request, rooms []int32) RoomTotals {
-	return RoomTotals{req: n, Rooms: append(rooms[:0], 0)}
+func NewRoomTotals(req *Request, rooms []int32) RoomTotals {
+	return RoomTotals{req: req, Rooms: append(rooms[:0], 0)}
 }
 
 // Change records that the room of a node changed.
@@ -64,12 +64,12 @@ func (c *RoomTotals) Change(was, is int32) {
 
 // MayFit reports whether a choice could succeed at all: a cheap check that rejects most times that are too early.
 func (c *RoomTotals) MayFit() bool {
-	n := c.req
-	if c.count < n.NodesMin || c.total < int64(n.Tasks) {
+	req := c.req
+	if c.count < req.NodesMin || c.total < int64(req.Tasks) {
 		return false
 	}
-	if c.unbounded || c.count <= n.NodesMax {
+	if c.unbounded || c.count <= req.NodesMax {
 		return true
 	}
-	return c.aboveTotal+int64(n.NodesMax-c.aboveLowest)*int64(c.lowest) >= int64(n.Tasks)
+	return c.aboveTotal+int64(req.NodesMax-c.aboveLowest)*int64(c.lowest) >= int64(req.Tasks)
 }

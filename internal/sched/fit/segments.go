@@ -33,8 +33,8 @@ func (c *leafChoice) chooseSegments(size int) []Choice {
 
 // takeSegments takes nodes of the block with the best score, as many as that says, until there are enough.
 func (c *leafChoice) takeSegments(size int, rate func(s *leafNodes, left int) (score, take int)) []Choice {
-	n := c.req
-	want := (int(n.NodesMin) + size - 1) / size * size
+	req := c.req
+	want := (int(req.NodesMin) + size - 1) / size * size
 	left := slices.Clone(c.leaves) // what is left of each block
 	picks := c.buf[:0]
 	h := c.newSelection()
@@ -65,7 +65,7 @@ func (c *leafChoice) takeSegments(size int, rate func(s *leafNodes, left int) (s
 		}
 		take(best, count)
 	}
-	if len(picks) > int(n.NodesMax) || !h.isEnough() {
+	if len(picks) > int(req.NodesMax) || !h.isEnough() {
 		return nil
 	}
 	return picks

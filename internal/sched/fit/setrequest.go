@@ -51,7 +51,7 @@ func appendSetRequest(b []byte, s *core.Spec) []byte {
 }
 
 // readSet reads what a spec asks of its nodes as a whole, and adjusts how many there are; nil if nothing.
-func (n *Request) readSet(s *core.Spec) {
+func (req *Request) readSet(s *core.Spec) {
 	sh, x, wide := &s.Shape, s.More(), s.Shape.Wide()
 	w := setRequest{Contiguous: x.Contiguous, segment: x.Segment, spread: wide.SpreadJob}
 	ranged := sh.NodesMax > max(1, sh.NodesMin)
@@ -61,7 +61,7 @@ func (n *Request) readSet(s *core.Spec) {
 	}
 	if x.Constraint != "" {
 		if w.Preferred == nil && IsSimpleConstraint(x.Constraint) {
-			n.features = splitFeatures(x.Constraint)
+			req.features = splitFeatures(x.Constraint)
 		} else {
 			w.Constraint, w.text = parseConstraint(x.Constraint), x.Constraint
 		}
@@ -72,42 +72,42 @@ func (n *Request) readSet(s *core.Spec) {
 		for i := range c.Counts {
 			sum += c.Counts[i].Count
 		}
-		n.raiseNodes(sum)
+		req.raiseNodes(sum)
 	}
 	if sh.NodesMin == 0 && sh.NodesMax == 0 && w.spread {
-		w.WantsMax = n.NodesMax > n.NodesMin
+		w.WantsMax = req.NodesMax > req.NodesMin
 	}
 	if ranged {
-		if each := max(1, sh.TasksPerNode); sh.Given&core.GivenTasks == 0 && n.Tasks == n.NodesMin*each {
+		if each := max(1, sh.TasksPerNode); sh.Given&core.GivenTasks == 0 && req.Tasks == req.NodesMin*each {
 			w.TasksPerNode = each
 		} else {
-			n.NodesMax = max(n.NodesMin, min(n.NodesMax, n.Tasks)) // a node without a task is none of the job's
+			req.NodesMax = max(req.NodesMin, min(req.NodesMax, req.Tasks)) // a node without a task is none of the job's
 		}
 	}
-	w.WantsMax = w.WantsMax && n.NodesMax > n.NodesMin
+	w.WantsMax = w.WantsMax && req.NodesMax > req.NodesMin
 	if w.Constraint != nil || w.Preferred != nil || w.Contiguous || w.WantsMax || w.wantsMin || w.TasksPerNode > 0 ||
 		w.segment > 0 || w.spread {
-		n.Set = &w
+		req.Set = &w
 	}
 }
 
 // BindLedger adds to a request the partition's way of choosing nodes and the network.
-func (n *Request) BindLedger(l *ledger.Ledger, scratch *Scratch, lln bool) {
-	n.single = singleFit{ledger: l, version: -1}
-	if n.Set == nil && l.Net == nil && !lln {
+func (req *Request) BindLedger(l *ledger.Ledger, scratch *Scratch, lln bool) {
+	req.single = singleFit{ledger: l, version: -1}
+	if req.Set == nil && l.Net == nil && !lln {
 		return
 	}
 	w := setRequest{implicit: true}
-	if n.Set != nil {
-		w = *n.Set
+	if req.Set != nil {
+		w = *req.Set
 	}
 	if scratch == nil {
 		scratch = &Scratch{}
 	}
 	w.ledger, w.scratch, w.leastLoaded = l, scratch, lln || w.spread
-	n.Set = &w
+	req.Set = &w
 	if w.TasksPerNode > 0 {
-		n.Tasks = n.NodesMin * w.TasksPerNode // the partition may have raised it
+		req.Tasks = req.NodesMin * w.TasksPerNode // the partition may have raised it
 	}
 }
 

@@ -11,32 +11,32 @@ type singleFit struct {
 }
 
 // fitsOneNode reports whether a job of several tasks could fit on one node.
-func (n *Request) fitsOneNode() bool {
-	l := n.single.ledger
-	if l == nil || n.NodesMin > 1 || n.NodesMax <= 1 || n.Tasks <= 1 {
+func (req *Request) fitsOneNode() bool {
+	l := req.single.ledger
+	if l == nil || req.NodesMin > 1 || req.NodesMax <= 1 || req.Tasks <= 1 {
 		return false
 	}
-	if n.single.version != l.Version {
-		n.single.version, n.single.fits = l.Version, false
-		at := ledger.View{IfIdle: true, WithDown: true}
-		for _, a := range l.Order {
-			if n.TasksAt(&at, a) >= n.Tasks {
-				n.single.fits = true
+	if req.single.version != l.Version {
+		req.single.version, req.single.fits = l.Version, false
+		view := ledger.View{IfIdle: true, WithDown: true}
+		for _, node := range l.Order {
+			if req.TasksAt(&view, node) >= req.Tasks {
+				req.single.fits = true
 				break
 			}
 		}
 	}
-	return n.single.fits
+	return req.single.fits
 }
 
 // chooseOneNode chooses the first candidate that has room for a whole job that may be on one node.
 func (s setSearch) chooseOneNode(all []Candidate) []Choice {
-	n := s.req
-	if len(n.Required) > 0 || !n.fitsOneNode() {
+	req := s.req
+	if len(req.Required) > 0 || !req.fitsOneNode() {
 		return nil
 	}
 	for i := range all {
-		if all[i].Tasks >= n.Tasks {
+		if all[i].Tasks >= req.Tasks {
 			return append(s.buf[:0], Choice{Node: all[i].Node, Capacity: all[i].Tasks})
 		}
 	}

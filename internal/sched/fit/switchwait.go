@@ -1,11 +1,11 @@
 package fit
 
 // WithoutSwitchLimit returns the request without the limit on switches.
-func (n *Request) WithoutSwitchLimit() *Request {
-	if n.Set == nil || n.Set.Switches == 0 {
-		return n
+func (req *Request) WithoutSwitchLimit() *Request {
+	if req.Set == nil || req.Set.Switches == 0 {
+		return req
 	}
-	m, w := *n, *n.Set
+	m, w := *req, *req.Set
 	w.Switches, m.Set = 0, &w
 	return &m
 }

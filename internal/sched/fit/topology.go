@@ -139,12 +139,12 @@ func (c *leafChoice) addSpan(parts []leafSpan, from, to int) []leafSpan {
 
 // fewestLeaves places the job on the fewest leaves of a span.
 func (c *leafChoice) fewestLeaves(p leafSpan) []Choice {
-	n := c.req
-	if n.Set.WantsMax && p.count > int(n.NodesMin) { // as many as it wants, if that is possible here at all
-		more := *n
-		more.NodesMin = min(n.NodesMax, int32(p.count))
-		if n.Set.TasksPerNode > 0 {
-			more.Tasks = more.NodesMin * n.Set.TasksPerNode
+	req := c.req
+	if req.Set.WantsMax && p.count > int(req.NodesMin) { // as many as it wants, if that is possible here at all
+		more := *req
+		more.NodesMin = min(req.NodesMax, int32(p.count))
+		if req.Set.TasksPerNode > 0 {
+			more.Tasks = more.NodesMin * req.Set.TasksPerNode
 		}
 		d := *c
 		d.req = &more
@@ -157,7 +157,7 @@ func (c *leafChoice) fewestLeaves(p leafSpan) []Choice {
 
 // packLeaves takes whole leaves, the largest first, and ends with the smallest one that is enough.
 func (c *leafChoice) packLeaves(segs []leafNodes) []Choice {
-	n := c.req
+	req := c.req
 	nodes, room, used := 0, int64(0), 0
 	take := func(s *leafNodes) {
 		s.chosen = true
@@ -172,13 +172,13 @@ func (c *leafChoice) packLeaves(segs []leafNodes) []Choice {
 		}
 	}
 	limit := len(segs)
-	if n.Set.Switches > 0 {
-		limit = min(limit, int(n.Set.Switches))
+	if req.Set.Switches > 0 {
+		limit = min(limit, int(req.Set.Switches))
 	}
 	if used > limit {
 		return nil
 	}
-	if used > 0 && nodes >= int(n.NodesMin) && room >= int64(n.Tasks) {
+	if used > 0 && nodes >= int(req.NodesMin) && room >= int64(req.Tasks) {
 		if picks := c.chooseOnLeaves(segs, nil); picks != nil {
 			return picks
 		}
@@ -188,7 +188,7 @@ func (c *leafChoice) packLeaves(segs []leafNodes) []Choice {
 	})
 	for ; used < limit && len(order) > 0; order = order[:len(order)-1] {
 		for _, s := range order {
-			if nodes+s.count() >= int(n.NodesMin) && room+s.tasks >= int64(n.Tasks) {
+			if nodes+s.count() >= int(req.NodesMin) && room+s.tasks >= int64(req.Tasks) {
 				if picks := c.chooseOnLeaves(segs, s); picks != nil {
 					return picks
 				}
@@ -196,7 +196,7 @@ func (c *leafChoice) packLeaves(segs []leafNodes) []Choice {
 		}
 		take(order[len(order)-1])
 	}
-	if limit == 1 || limit == len(segs) || nodes < int(n.NodesMin) { // nothing else could be, also with other leaves
+	if limit == 1 || limit == len(segs) || nodes < int(req.NodesMin) { // nothing else could be, also with other leaves
 		return nil
 	}
 	for i := range segs {

@@ -164,9 +164,9 @@ func (m *Model) bookStart(j *modelJob, c *modelClass) *modelRelease {
 }
 
 // advanceAllows reports whether advance reservations let a job of a class run on the nodes of a pool between two times.
-func (m *Model) advanceAllows(c *modelClass, w *nodePool, from, end core.Time) bool {
+func (m *Model) advanceAllows(c *modelClass, pool *nodePool, from, end core.Time) bool {
 	inside := false
-	for _, r := range w.advances {
+	for _, r := range pool.advances {
 		if slices.Contains(c.advances, r) {
 			if _, fits := r.WindowFor(from, end); r.ConfinesTime() && !fits {
 				return false

@@ -200,24 +200,24 @@ func NewModel(now core.Time, c Config) *Model {
 func (m *Model) PoolCount() int { return len(m.pools) }
 
 // AddNode adds a node that is up to the pool of nodes that are like it.
-func (m *Model) AddNode(a *ledger.Node) {
-	hw := &a.Record.Hardware
+func (m *Model) AddNode(node *ledger.Node) {
+	hw := &node.Record.Hardware
 	k := binary.AppendVarint(m.key[:0], int64(hw.CPUs))
 	k = binary.AppendVarint(k, int64(hw.Memory))
 	k = binary.AppendVarint(k, int64(hw.TmpDisk))
-	k = binary.AppendVarint(k, int64(a.Record.Host.KeptTo()))
-	for i, g := range a.Gres {
+	k = binary.AppendVarint(k, int64(node.Record.Host.KeptTo()))
+	for i, g := range node.Gres {
 		k = append(append(append(append(k, g.Name...), ':'), g.Typ...), 0)
 		k = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(append(k, g.Vendor...), int64(g.Capability)),
-			int64(g.Mem)), a.Capacity.Gres[i])
+			int64(g.Mem)), node.Capacity.Gres[i])
 	}
 	k = append(k, 0)
-	for _, f := range a.Record.Features {
+	for _, f := range node.Record.Features {
 		k = append(append(k, f...), 0)
 	}
 	k = append(k, 0)
 	for i, r := range m.advances {
-		if r.Nodes[a.Record.Name] {
+		if r.Nodes[node.Record.Name] {
 			k = binary.AppendVarint(k, int64(i))
 		}
 	}
@@ -227,7 +227,7 @@ func (m *Model) AddNode(a *ledger.Node) {
 		if i%8 == 0 {
 			k = append(k, 0)
 		}
-		if part.Nodes == nil || part.Nodes[a.Record.Name] {
+		if part.Nodes == nil || part.Nodes[node.Record.Name] {
 			k[len(k)-1] |= 1 << (i % 8)
 		}
 	}
@@ -236,33 +236,33 @@ func (m *Model) AddNode(a *ledger.Node) {
 	if !ok {
 		n = int32(len(m.pools))
 		m.pools = append(m.pools, nodePool{
-			sample: a, width: 2 + len(a.Gres), partitions: slices.Clone(k[at:]),
+			sample: node, width: 2 + len(node.Gres), partitions: slices.Clone(k[at:]),
 			cpusAbove: make([]int32, hw.CPUs),
 		})
 		m.byKey[string(k)] = n
 		for _, r := range m.advances {
-			if r.Nodes[a.Record.Name] {
+			if r.Nodes[node.Record.Name] {
 				m.pools[n].advances = append(m.pools[n].advances, r)
 			}
 		}
 	}
-	w := &m.pools[n]
+	pool := &m.pools[n]
 	id := int32(len(m.nodes))
-	m.byNode[a] = id
-	m.nodes = append(m.nodes, modelNode{pool: n, place: int32(w.size)})
-	from := len(w.free)
-	w.free = append(w.free, int64(a.Capacity.Cpus)*fraction, toMiB(a.Capacity.Mem)*fraction)
-	for i := range a.Gres {
-		w.free = append(w.free, a.Capacity.Gres[i]*fraction)
+	m.byNode[node] = id
+	m.nodes = append(m.nodes, modelNode{pool: n, place: int32(pool.size)})
+	from := len(pool.free)
+	pool.free = append(pool.free, int64(node.Capacity.Cpus)*fraction, toMiB(node.Capacity.Mem)*fraction)
+	for i := range node.Gres {
+		pool.free = append(pool.free, node.Capacity.Gres[i]*fraction)
 	}
-	if w.size%poolBlockSize == 0 {
-		w.blockMax = append(w.blockMax, w.free[from:]...)
+	if pool.size%poolBlockSize == 0 {
+		pool.blockMax = append(pool.blockMax, pool.free[from:]...)
 	}
-	w.size++
-	w.ids = append(w.ids, id)
-	w.reserved, w.event = append(w.reserved, 0), append(w.event, 0)
-	for i := range w.cpusAbove {
-		w.cpusAbove[i]++
+	pool.size++
+	pool.ids = append(pool.ids, id)
+	pool.reserved, pool.event = append(pool.reserved, 0), append(pool.event, 0)
+	for i := range pool.cpusAbove {
+		pool.cpusAbove[i]++
 	}
 }
 
@@ -279,18 +279,18 @@ func (m *Model) AddRunning(h *ledger.Allocation, nodes []*ledger.Node, end core.
 	}
 }
 
-func (m *Model) addRunningOn(id int32, a *ledger.Node, na *core.NodeAlloc, h *ledger.Allocation, end core.Time,
+func (m *Model) addRunningOn(id int32, node *ledger.Node, na *core.NodeAlloc, h *ledger.Allocation, end core.Time,
 	first bool,
 ) {
 	e := modelEnd{
 		at: max(end, m.now+alloc.OverdueDelay), node: id, use: int32(len(m.uses)), times: 1, share: fraction,
 	}
 	u := &m.tmp
-	*u = ledger.Resources{Gres: append(u.Gres[:0], a.Capacity.Gres...)}
+	*u = ledger.Resources{Gres: append(u.Gres[:0], node.Capacity.Gres...)}
 	clear(u.Gres)
-	a.Book(u, nil, na, h.Terms, 1)
+	node.Book(u, nil, na, h.Terms, 1)
 	if h.Terms.Exclusive {
-		u.Cpus = max(u.Cpus, a.Capacity.Cpus)
+		u.Cpus = max(u.Cpus, node.Capacity.Cpus)
 	}
 	m.uses = append(m.uses, int64(u.Cpus)*fraction, toMiB(u.Mem)*fraction)
 	for _, g := range u.Gres {
@@ -317,17 +317,17 @@ func (m *Model) addEnd(e *modelEnd) {
 // book adds what an end frees to its node, or with sign -1 subtracts it.
 func (m *Model) book(e *modelEnd, sign int64) {
 	n := m.nodes[e.node]
-	w := &m.pools[n.pool]
-	at := int(n.place) * w.width
-	free := w.free[at : at+w.width]
+	pool := &m.pools[n.pool]
+	at := int(n.place) * pool.width
+	free := pool.free[at : at+pool.width]
 	was := free[0]
 	m.add(free, e, sign)
 	lo, hi := min(was, free[0])/fraction, max(was, free[0])/fraction
-	for i := max(0, lo); i < min(hi, int64(len(w.cpusAbove))); i++ {
-		w.cpusAbove[i] += int32(sign)
+	for i := max(0, lo); i < min(hi, int64(len(pool.cpusAbove))); i++ {
+		pool.cpusAbove[i] += int32(sign)
 	}
 	block := int(n.place) / poolBlockSize
-	most := w.blockMax[block*w.width : (block+1)*w.width]
+	most := pool.blockMax[block*pool.width : (block+1)*pool.width]
 	if sign > 0 {
 		for i, v := range free {
 			most[i] = max(most[i], v)
@@ -335,8 +335,8 @@ func (m *Model) book(e *modelEnd, sign int64) {
 		return
 	}
 	clear(most)
-	for k := block * poolBlockSize; k < min((block+1)*poolBlockSize, w.size); k++ {
-		for i, v := range w.free[k*w.width : (k+1)*w.width] {
+	for k := block * poolBlockSize; k < min((block+1)*poolBlockSize, pool.size); k++ {
+		for i, v := range pool.free[k*pool.width : (k+1)*pool.width] {
 			most[i] = max(most[i], v)
 		}
 	}
@@ -351,41 +351,42 @@ func (m *Model) add(to []int64, e *modelEnd, sign int64) {
 
 // AddClass adds a class and returns its number.
 func (m *Model) AddClass(c Class) int32 {
-	oc := modelClass{
+	class := modelClass{
 		partition: c.Partitions[0].Index, licenses: c.Licenses, advances: c.Advances, confined: c.Confined,
 	}
 	if m.Rules != nil {
 		all, node := alloc.RequestedTRES(c.Spec)
-		oc.limitAsk = m.Rules.Ask(all, node, m.Partitions[oc.partition].Name)
+		class.limitAsk = m.Rules.Ask(all, node, m.Partitions[class.partition].Name)
 	}
 	for _, part := range c.Partitions {
-		n := *part.Fit
-		n.Excluded = nil // a few nodes of a pool do not count
-		oc.tasks, oc.onePerNode = int64(n.Tasks), n.NodesMin > 1
-		per := n.Tasks
+		req := *part.Fit
+		req.Excluded = nil // a few nodes of a pool do not count
+		class.tasks, class.onePerNode = int64(req.Tasks), req.NodesMin > 1
+		per := req.Tasks
 		switch {
-		case oc.onePerNode:
-			per = (n.Tasks + n.NodesMin - 1) / n.NodesMin
-		case n.NodesMax > 1 && n.MemPerNode == 0 && len(n.Gres) == 0 && n.MinCPUs <= n.CpusPerTask && !n.Exclusive &&
-			n.Detail == nil:
+		case class.onePerNode:
+			per = (req.Tasks + req.NodesMin - 1) / req.NodesMin
+		case req.NodesMax > 1 && req.MemPerNode == 0 && len(req.Gres) == 0 && req.MinCPUs <= req.CpusPerTask &&
+			!req.Exclusive &&
+			req.Detail == nil:
 			per = 1 // its tasks may run anywhere
 		}
 		empty := ledger.View{IfIdle: true}
 		for k := range m.pools {
-			w := &m.pools[k]
-			if w.partitions[part.Index/8]&(1<<(part.Index%8)) == 0 || oc.hasPool(int32(k)) ||
-				!n.Accepts(w.sample, &ledger.View{}) {
+			pool := &m.pools[k]
+			if pool.partitions[part.Index/8]&(1<<(part.Index%8)) == 0 || class.hasPool(int32(k)) ||
+				!req.Accepts(pool.sample, &ledger.View{}) {
 				continue
 			}
-			room := n.TasksAt(&empty, w.sample)
-			if room <= 0 || room < per && n.NodesMax <= 1 {
+			room := req.TasksAt(&empty, pool.sample)
+			if room <= 0 || room < per && req.NodesMax <= 1 {
 				continue
 			}
 			tasks := min(per, room)
-			oc.pools = append(oc.pools, classPool{pool: int32(k), use: int32(len(m.uses)), tasks: int64(tasks)})
-			u := n.Usage(w.sample, tasks, &w.sample.Capacity)
+			class.pools = append(class.pools, classPool{pool: int32(k), use: int32(len(m.uses)), tasks: int64(tasks)})
+			u := req.Usage(pool.sample, tasks, &pool.sample.Capacity)
 			m.uses = append(m.uses, int64(u.Cpus)*fraction, toMiB(u.Mem)*fraction)
-			for g := range w.sample.Gres {
+			for g := range pool.sample.Gres {
 				v := int64(0)
 				if g < len(u.Gres) {
 					v = u.Gres[g]
@@ -394,12 +395,12 @@ func (m *Model) AddClass(c Class) int32 {
 			}
 		}
 	}
-	m.classes = append(m.classes, oc)
+	m.classes = append(m.classes, class)
 	return int32(len(m.classes) - 1)
 }
 
 func (c *modelClass) hasPool(pool int32) bool {
-	return slices.ContainsFunc(c.pools, func(h classPool) bool { return h.pool == pool })
+	return slices.ContainsFunc(c.pools, func(slot classPool) bool { return slot.pool == pool })
 }
 
 // AddPending adds a pending job behind those added before, and behind its begin time. gate has its limits; nil: none.

@@ -158,15 +158,15 @@ func (m *Model) stepShare(length core.Time) int64 {
 // maxTasks returns an upper bound of the tasks of a class that fit, by the number of free CPUs. It costs little.
 func (m *Model) maxTasks(c *modelClass, num int64) (tasks int64) {
 	for k := range c.pools {
-		h := &c.pools[k]
-		w := &m.pools[h.pool]
-		cpus := max(1, m.uses[h.use]*num/fraction)
-		if at := (cpus+fraction-1)/fraction - 1; at < int64(len(w.cpusAbove)) {
-			n := int64(w.cpusAbove[at])
+		slot := &c.pools[k]
+		pool := &m.pools[slot.pool]
+		cpus := max(1, m.uses[slot.use]*num/fraction)
+		if at := (cpus+fraction-1)/fraction - 1; at < int64(len(pool.cpusAbove)) {
+			n := int64(pool.cpusAbove[at])
 			if !c.onePerNode {
-				n *= int64(w.sample.Record.Hardware.CPUs) * fraction / cpus
+				n *= int64(pool.sample.Record.Hardware.CPUs) * fraction / cpus
 			}
-			tasks += n * h.tasks
+			tasks += n * slot.tasks
 		}
 	}
 	return tasks
@@ -183,7 +183,7 @@ func (m *Model) fit(c *modelClass, length core.Time, want int64) (got int64, tig
 	tasks, all, spared := int64(0), want*c.tasks, false
 	end := alloc.AddTime(m.eventTime, length)
 	for k := range c.pools {
-		if w := &m.pools[c.pools[k].pool]; len(w.advances) > 0 && !m.advanceAllows(c, w, m.eventTime, end) {
+		if pool := &m.pools[c.pools[k].pool]; len(pool.advances) > 0 && !m.advanceAllows(c, pool, m.eventTime, end) {
 			spared = true // a shorter job may fit
 			continue
 		}
@@ -202,29 +202,29 @@ func (m *Model) fit(c *modelClass, length core.Time, want int64) (got int64, tig
 func (m *Model) choosePool(c *modelClass, k int, num, want int64, end core.Time) (tasks int64, kept bool,
 	cost int,
 ) {
-	h := &c.pools[k]
-	w := &m.pools[h.pool]
-	use := m.uses[h.use : int(h.use)+w.width]
+	slot := &c.pools[k]
+	pool := &m.pools[slot.pool]
+	use := m.uses[slot.use : int(slot.use)+pool.width]
 	cpus := max(1, use[0]*num/fraction)
-	for b := 0; b*poolBlockSize < w.size; b++ {
+	for b := 0; b*poolBlockSize < pool.size; b++ {
 		cost++
-		if timesIn(w.blockMax[b*w.width:(b+1)*w.width], use, 1, num) == 0 {
+		if timesIn(pool.blockMax[b*pool.width:(b+1)*pool.width], use, 1, num) == 0 {
 			continue
 		}
 		cost += poolBlockSize
-		for i := b * poolBlockSize; i < min((b+1)*poolBlockSize, w.size); i++ {
-			if w.free[i*w.width] < cpus {
+		for i := b * poolBlockSize; i < min((b+1)*poolBlockSize, pool.size); i++ {
+			if pool.free[i*pool.width] < cpus {
 				continue
 			}
-			most := (want - tasks + h.tasks - 1) / h.tasks
+			most := (want - tasks + slot.tasks - 1) / slot.tasks
 			if c.onePerNode {
 				most = 1
 			}
-			most = timesIn(w.free[i*w.width:(i+1)*w.width], use, most, num)
-			if most > 0 && w.event[i] == m.events {
-				for q := w.reserved[i]; q != 0; q = m.reserved[q-1].next {
+			most = timesIn(pool.free[i*pool.width:(i+1)*pool.width], use, most, num)
+			if most > 0 && pool.event[i] == m.events {
+				for q := pool.reserved[i]; q != 0; q = m.reserved[q-1].next {
 					if x := &m.reserved[q-1]; alloc.Overlaps(m.heads[x.head].at, end) {
-						n := timesIn(m.leaves[x.leaves:int(x.leaves)+w.width], use, most, num)
+						n := timesIn(m.leaves[x.leaves:int(x.leaves)+pool.width], use, most, num)
 						kept = kept || n < most
 						most = n
 					}
@@ -234,7 +234,7 @@ func (m *Model) choosePool(c *modelClass, k int, num, want int64, end core.Time)
 				continue
 			}
 			m.choices = append(m.choices, modelChoice{int32(i), int32(k), most})
-			if tasks += most * h.tasks; tasks >= want {
+			if tasks += most * slot.tasks; tasks >= want {
 				return want, kept, cost
 			}
 		}
@@ -267,22 +267,22 @@ func (m *Model) start(j *modelJob, c *modelClass, copies int64) (cost int) {
 		release: m.bookStart(j, c),
 	}
 	for _, p := range m.choices {
-		h := &c.pools[p.pool]
-		if e.times = min(p.times, (left+h.tasks-1)/h.tasks); e.times <= 0 {
+		slot := &c.pools[p.pool]
+		if e.times = min(p.times, (left+slot.tasks-1)/slot.tasks); e.times <= 0 {
 			break
 		}
-		w := &m.pools[h.pool]
-		e.node, e.use = w.ids[p.place], h.use
+		pool := &m.pools[slot.pool]
+		e.node, e.use = pool.ids[p.place], slot.use
 		m.addEnd(&e)
-		if w.event[p.place] == m.events {
-			for i := w.reserved[p.place]; i != 0; i = m.reserved[i-1].next {
+		if pool.event[p.place] == m.events {
+			for i := pool.reserved[p.place]; i != 0; i = m.reserved[i-1].next {
 				if x := &m.reserved[i-1]; alloc.Overlaps(m.heads[x.head].at, end) {
-					m.add(m.leaves[x.leaves:int(x.leaves)+w.width], &e, -1)
+					m.add(m.leaves[x.leaves:int(x.leaves)+pool.width], &e, -1)
 				}
 			}
 		}
 		e.tasks, e.release = 0, nil
-		left -= e.times * h.tasks
+		left -= e.times * slot.tasks
 		cost += 50
 	}
 	return cost
@@ -295,18 +295,18 @@ func (m *Model) reserve(partition int32, c *modelClass, length core.Time) (cost 
 	have := int64(0)
 	m.freeThen = m.freeThen[:0]
 	for k := range c.pools {
-		h := &c.pools[k]
-		w := &m.pools[h.pool]
-		if h.closed = len(w.advances) > 0 && !m.advanceAllows(c, w, m.eventTime, alloc.AddTime(m.eventTime,
-			length)); h.closed {
+		slot := &c.pools[k]
+		pool := &m.pools[slot.pool]
+		if slot.closed = len(pool.advances) > 0 && !m.advanceAllows(c, pool, m.eventTime, alloc.AddTime(m.eventTime,
+			length)); slot.closed {
 			continue
 		}
-		h.freeThenAt = len(m.freeThen)
-		m.freeThen = append(m.freeThen, w.free...)
-		for i := range w.size {
-			have += m.tasksOn(c, h, w, i)
+		slot.freeThenAt = len(m.freeThen)
+		m.freeThen = append(m.freeThen, pool.free...)
+		for i := range pool.size {
+			have += m.tasksOn(c, slot, pool, i)
 		}
-		cost += 4 * w.size
+		cost += 4 * pool.size
 	}
 	for at := (sorted.Cursor[modelEnd, *modelEnd]{List: &m.ends}); have < c.tasks; at.Next() {
 		e := at.Current()
@@ -315,48 +315,48 @@ func (m *Model) reserve(partition int32, c *modelClass, length core.Time) (cost 
 		}
 		cost += 5
 		n := m.nodes[e.node]
-		k := slices.IndexFunc(c.pools, func(h classPool) bool { return h.pool == n.pool })
+		k := slices.IndexFunc(c.pools, func(slot classPool) bool { return slot.pool == n.pool })
 		if k < 0 || c.pools[k].closed {
 			continue
 		}
-		h, w, i := &c.pools[k], &m.pools[n.pool], int(n.place)
-		have -= m.tasksOn(c, h, w, i)
-		m.add(m.freeThen[h.freeThenAt+i*w.width:h.freeThenAt+(i+1)*w.width], e, 1)
-		have += m.tasksOn(c, h, w, i)
+		slot, pool, i := &c.pools[k], &m.pools[n.pool], int(n.place)
+		have -= m.tasksOn(c, slot, pool, i)
+		m.add(m.freeThen[slot.freeThenAt+i*pool.width:slot.freeThenAt+(i+1)*pool.width], e, 1)
+		have += m.tasksOn(c, slot, pool, i)
 		head.at = e.at
 	}
 	left := c.tasks
 	for k := range c.pools {
-		h := &c.pools[k]
-		if h.closed {
+		slot := &c.pools[k]
+		if slot.closed {
 			continue
 		}
-		w := &m.pools[h.pool]
-		for i := 0; i < w.size && left > 0; i++ {
-			got := min(left, m.tasksOn(c, h, w, i))
+		pool := &m.pools[slot.pool]
+		for i := 0; i < pool.size && left > 0; i++ {
+			got := min(left, m.tasksOn(c, slot, pool, i))
 			if cost += 4; got <= 0 {
 				continue
 			}
 			left -= got
 			at := int32(len(m.leaves))
-			m.leaves = append(m.leaves, m.freeThen[h.freeThenAt+i*w.width:h.freeThenAt+(i+1)*w.width]...)
-			m.add(m.leaves[at:], &modelEnd{use: h.use, times: (got + h.tasks - 1) / h.tasks, share: fraction}, -1)
-			if w.event[i] != m.events {
-				w.event[i], w.reserved[i] = m.events, 0
+			m.leaves = append(m.leaves, m.freeThen[slot.freeThenAt+i*pool.width:slot.freeThenAt+(i+1)*pool.width]...)
+			m.add(m.leaves[at:], &modelEnd{use: slot.use, times: (got + slot.tasks - 1) / slot.tasks, share: fraction}, -1)
+			if pool.event[i] != m.events {
+				pool.event[i], pool.reserved[i] = m.events, 0
 			}
-			m.reserved = append(m.reserved, modelReservation{head: partition, leaves: at, next: w.reserved[i]})
-			w.reserved[i] = int32(len(m.reserved))
+			m.reserved = append(m.reserved, modelReservation{head: partition, leaves: at, next: pool.reserved[i]})
+			pool.reserved[i] = int32(len(m.reserved))
 		}
 	}
 	return cost
 }
 
 // tasksOn returns how many tasks of a job a node could take with what it has in m.freeThen.
-func (m *Model) tasksOn(c *modelClass, h *classPool, w *nodePool, i int) int64 {
+func (m *Model) tasksOn(c *modelClass, slot *classPool, pool *nodePool, i int) int64 {
 	most := c.tasks
 	if c.onePerNode {
 		most = 1
 	}
-	at := h.freeThenAt + i*w.width
-	return h.tasks * timesIn(m.freeThen[at:at+w.width], m.uses[h.use:int(h.use)+w.width], most, fraction)
+	at := slot.freeThenAt + i*pool.width
+	return slot.tasks * timesIn(m.freeThen[at:at+pool.width], m.uses[slot.use:int(slot.use)+pool.width], most, fraction)
 }

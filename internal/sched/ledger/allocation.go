@@ -32,9 +32,9 @@ type Allocation struct {
 
 // ReturnTo adds what a job holds of its node i to b, as free after its end. CPUs that it borrowed return to their
 // lender; CPUs that it lent are its own again by then.
-func (h *Allocation) ReturnTo(a *Node, i int, b *Resources, users []uint8) {
+func (h *Allocation) ReturnTo(node *Node, i int, b *Resources, users []uint8) {
 	na := &h.Alloc.Nodes[i]
-	a.Book(b, users, na, h.Terms, 1)
+	node.Book(b, users, na, h.Terms, 1)
 	for k := range h.Borrowed {
 		if h.Borrowed[k].Node == na.Node {
 			b.Cpus -= h.Borrowed[k].CPUs

@@ -13,18 +13,18 @@ type Blocks struct {
 	Gres  []int64 // by the node's kinds; 0: of that kind a job takes what it asks for
 }
 
-func nodeBlocksOf(a *Node) *Blocks {
-	n := a.Record.Blocks
+func nodeBlocksOf(node *Node) *Blocks {
+	n := node.Record.Blocks
 	if n < 1 {
 		return nil
 	}
-	all := &a.Capacity
-	if a.healthyCapacity != nil { // sick ones have their place in a block
-		all = a.healthyCapacity
+	all := &node.Capacity
+	if node.healthyCapacity != nil { // sick ones have their place in a block
+		all = node.healthyCapacity
 	}
 	b := &Blocks{Count: n, Cpus: all.Cpus / n, Mem: all.Mem / core.Bytes(n), Gres: make([]int64, len(all.Gres))}
 	for i := range b.Gres {
-		if a.Gres[i].Name == "gpu" {
+		if node.Gres[i].Name == "gpu" {
 			b.Gres[i] = all.Gres[i] / int64(n)
 		}
 	}

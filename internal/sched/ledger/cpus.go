@@ -50,31 +50,31 @@ func (g *CPULayout) RoundUp(cpus int32) int32 {
 }
 
 // cpusBooked returns how many CPUs of a node a job adds or removes. A job on part of a unit counts for the whole unit.
-func (a *Node) cpusBooked(users []uint8, na *core.NodeAlloc, t alloc.Terms, sign int32) int32 {
-	if a.AllocUnit == 1 && (t.MaxSharing <= 1 || len(users) == 0) || len(na.Cores) == 0 {
+func (node *Node) cpusBooked(users []uint8, na *core.NodeAlloc, t alloc.Terms, sign int32) int32 {
+	if node.AllocUnit == 1 && (t.MaxSharing <= 1 || len(users) == 0) || len(na.Cores) == 0 {
 		return na.CPUs
 	}
 	n := int32(0)
 	for rest := na.Cores; len(rest) > 0; {
-		u, k := rest[0]/a.AllocUnit, 1
-		for k < len(rest) && rest[k]/a.AllocUnit == u {
+		u, k := rest[0]/node.AllocUnit, 1
+		for k < len(rest) && rest[k]/node.AllocUnit == u {
 			k++
 		}
-		if t.MaxSharing <= 1 || int(u*a.AllocUnit) >= len(users) {
+		if t.MaxSharing <= 1 || int(u*node.AllocUnit) >= len(users) {
 			n++
-		} else if a.changeSharers(users, rest[:k], sign) {
+		} else if node.changeSharers(users, rest[:k], sign) {
 			n++
 		}
 		rest = rest[k:]
 	}
-	return n * a.AllocUnit
+	return n * node.AllocUnit
 }
 
 // changeSharers records that a job that shares CPUs comes to a unit or leaves it, and reports whether it is the first
 // or the last there.
-func (a *Node) changeSharers(users []uint8, cores []int32, sign int32) bool {
-	from := cores[0] / a.AllocUnit * a.AllocUnit
-	unit := users[from:min(int(from+a.AllocUnit), len(users))]
+func (node *Node) changeSharers(users []uint8, cores []int32, sign int32) bool {
+	from := cores[0] / node.AllocUnit * node.AllocUnit
+	unit := users[from:min(int(from+node.AllocUnit), len(users))]
 	alone := sign > 0 || !slices.ContainsFunc(unit, isUsed)
 	for _, c := range cores {
 		switch {
@@ -91,32 +91,32 @@ func (a *Node) changeSharers(users []uint8, cores []int32, sign int32) bool {
 func isUsed(n uint8) bool { return n > 0 }
 
 // cpusWanted is how many CPUs a job would newly take of a node; false if one of them is not to be had.
-func (a *Node) cpusWanted(na *core.NodeAlloc, t alloc.Terms) (int32, bool) {
+func (node *Node) cpusWanted(na *core.NodeAlloc, t alloc.Terms) (int32, bool) {
 	if len(na.Cores) == 0 {
 		return na.CPUs, true
 	}
 	n, last := int32(0), int32(-1)
 	for _, c := range na.Cores {
-		free := a.FreeCPUs.Has(c)
-		if !free && !a.canJoin(c/a.AllocUnit, t.MaxSharing) {
+		free := node.FreeCPUs.Has(c)
+		if !free && !node.canJoin(c/node.AllocUnit, t.MaxSharing) {
 			return 0, false
 		}
-		if u := c / a.AllocUnit; u != last {
+		if u := c / node.AllocUnit; u != last {
 			if last = u; free {
 				n++
 			}
 		}
 	}
-	return n * a.AllocUnit, true
+	return n * node.AllocUnit, true
 }
 
 // canJoin reports whether a job that shares with so many may join those on a unit.
-func (a *Node) canJoin(u, share int32) bool {
-	if share <= 1 || int((u+1)*a.AllocUnit) > len(a.Sharers) {
+func (node *Node) canJoin(u, share int32) bool {
+	if share <= 1 || int((u+1)*node.AllocUnit) > len(node.Sharers) {
 		return false
 	}
-	for c := u * a.AllocUnit; c < (u+1)*a.AllocUnit; c++ {
-		if a.Sharers[c] == 0 || int32(a.Sharers[c]) >= share || int32(a.maxSharers[c]) != share {
+	for c := u * node.AllocUnit; c < (u+1)*node.AllocUnit; c++ {
+		if node.Sharers[c] == 0 || int32(node.Sharers[c]) >= share || int32(node.maxSharers[c]) != share {
 			return false
 		}
 	}
@@ -124,43 +124,43 @@ func (a *Node) canJoin(u, share int32) bool {
 }
 
 // prepareSharing makes the account ready for a job that shares its CPUs.
-func (a *Node) prepareSharing(na *core.NodeAlloc, t alloc.Terms) {
-	if a.FreeCPUs == nil {
+func (node *Node) prepareSharing(na *core.NodeAlloc, t alloc.Terms) {
+	if node.FreeCPUs == nil {
 		return
 	}
-	if a.Sharers == nil {
-		a.Sharers, a.maxSharers = make([]uint8, a.Record.Hardware.CPUs), make([]uint8, a.Record.Hardware.CPUs)
+	if node.Sharers == nil {
+		node.Sharers, node.maxSharers = make([]uint8, node.Record.Hardware.CPUs), make([]uint8, node.Record.Hardware.CPUs)
 	}
 	for _, c := range na.Cores {
-		if int(c) < len(a.Sharers) && a.Sharers[c] == 0 {
-			a.maxSharers[c] = uint8(t.MaxSharing)
+		if int(c) < len(node.Sharers) && node.Sharers[c] == 0 {
+			node.maxSharers[c] = uint8(t.MaxSharing)
 		}
 	}
 }
 
 // clearSharing drops the sharing records of CPUs that no job uses.
-func (a *Node) clearSharing() {
-	for c := range a.Sharers {
-		if a.Sharers[c] == 0 {
-			a.maxSharers[c] = 0
+func (node *Node) clearSharing() {
+	for c := range node.Sharers {
+		if node.Sharers[c] == 0 {
+			node.maxSharers[c] = 0
 		}
 	}
-	if !slices.ContainsFunc(a.Sharers, isUsed) {
-		a.Sharers, a.maxSharers = nil, nil
+	if !slices.ContainsFunc(node.Sharers, isUsed) {
+		node.Sharers, node.maxSharers = nil, nil
 	}
 }
 
 // isShared reports whether other sharing jobs still use a CPU that one of them released.
-func (a *Node) isShared(c int32, t alloc.Terms) bool {
-	return t.MaxSharing > 1 && int(c) < len(a.Sharers) && a.Sharers[c] > 0
+func (node *Node) isShared(c int32, t alloc.Terms) bool {
+	return t.MaxSharing > 1 && int(c) < len(node.Sharers) && node.Sharers[c] > 0
 }
 
 // JoinableCPUs counts the CPUs on which a job that shares with so many others could join them.
-func (a *Node) JoinableCPUs(share int32) int32 {
+func (node *Node) JoinableCPUs(share int32) int32 {
 	n := int32(0)
-	for u := range int32(len(a.Sharers)) / a.AllocUnit {
-		if a.canJoin(u, share) {
-			n += a.AllocUnit
+	for u := range int32(len(node.Sharers)) / node.AllocUnit {
+		if node.canJoin(u, share) {
+			n += node.AllocUnit
 		}
 	}
 	return n
@@ -177,44 +177,44 @@ type CPUOrder struct {
 }
 
 // pickCPUs picks CPUs of a node, in whole units, in ascending order.
-func (a *Node) pickCPUs(cpus int32, o CPUOrder) []int32 {
-	if cpus <= 0 || a.FreeCPUs == nil {
+func (node *Node) pickCPUs(cpus int32, o CPUOrder) []int32 {
+	if cpus <= 0 || node.FreeCPUs == nil {
 		return nil
 	}
-	if a.Sockets == 1 && o.MaxSharing <= 1 && o.SpareCPUs == 0 && a.AllocUnit == 1 {
-		return a.FreeCPUs.first(cpus)
+	if node.Sockets == 1 && o.MaxSharing <= 1 && o.SpareCPUs == 0 && node.AllocUnit == 1 {
+		return node.FreeCPUs.first(cpus)
 	}
-	p := cpuPick{a: a, left: cpus, order: o}
-	p.free = make([][]int32, a.Sockets)
-	for u := int32(0); (u+1)*a.AllocUnit <= a.Record.Hardware.CPUs-o.SpareCPUs; u++ {
-		if a.isIdle(u) {
-			s := min(u*a.AllocUnit/a.PerSocket, a.Sockets-1)
+	p := cpuPick{a: node, left: cpus, order: o}
+	p.free = make([][]int32, node.Sockets)
+	for u := int32(0); (u+1)*node.AllocUnit <= node.Record.Hardware.CPUs-o.SpareCPUs; u++ {
+		if node.isIdle(u) {
+			s := min(u*node.AllocUnit/node.PerSocket, node.Sockets-1)
 			p.free[s] = append(p.free[s], u)
 		}
 	}
 	p.pick()
 	if p.left > 0 && o.MaxSharing > 1 {
-		for u := range int32(len(a.Sharers)) / a.AllocUnit {
-			if p.left > 0 && a.canJoin(u, o.MaxSharing) {
+		for u := range int32(len(node.Sharers)) / node.AllocUnit {
+			if p.left > 0 && node.canJoin(u, o.MaxSharing) {
 				p.picked = append(p.picked, u)
-				p.left -= a.AllocUnit
+				p.left -= node.AllocUnit
 			}
 		}
 	}
 	slices.Sort(p.picked)
 	out := make([]int32, 0, cpus)
 	for _, u := range p.picked {
-		for c := range a.AllocUnit {
-			out = append(out, u*a.AllocUnit+c)
+		for c := range node.AllocUnit {
+			out = append(out, u*node.AllocUnit+c)
 		}
 	}
 	return out
 }
 
 // isIdle reports whether no job uses a unit.
-func (a *Node) isIdle(u int32) bool {
-	for c := u * a.AllocUnit; c < (u+1)*a.AllocUnit; c++ {
-		if !a.FreeCPUs.Has(c) {
+func (node *Node) isIdle(u int32) bool {
+	for c := u * node.AllocUnit; c < (u+1)*node.AllocUnit; c++ {
+		if !node.FreeCPUs.Has(c) {
 			return false
 		}
 	}
@@ -308,14 +308,14 @@ func (p *cpuPick) rankSockets() []int32 {
 }
 
 // FreeCPUsOn counts the CPUs of a socket that are free, whole units of them.
-func (a *Node) FreeCPUsOn(socket int32) int32 {
-	if a.FreeCPUs == nil {
-		return a.Free.Cpus / a.Sockets
+func (node *Node) FreeCPUsOn(socket int32) int32 {
+	if node.FreeCPUs == nil {
+		return node.Free.Cpus / node.Sockets
 	}
 	n := int32(0)
-	for u := socket * a.PerSocket / a.AllocUnit; (u+1)*a.AllocUnit <= (socket+1)*a.PerSocket; u++ {
-		if a.isIdle(u) {
-			n += a.AllocUnit
+	for u := socket * node.PerSocket / node.AllocUnit; (u+1)*node.AllocUnit <= (socket+1)*node.PerSocket; u++ {
+		if node.isIdle(u) {
+			n += node.AllocUnit
 		}
 	}
 	return n

@@ -7,12 +7,12 @@ import (
 
 // FreeFor returns what is free of a node for a job that keeps it to its user: jobs of the same kind and user do not
 // count, all others do.
-func (b *Resources) FreeFor(owner core.UserName, a *Node, at *View) Resources {
+func (b *Resources) FreeFor(owner core.UserName, node *Node, view *View) Resources {
 	free := *b
-	if at.IfIdle {
+	if view.IfIdle {
 		return free
 	}
-	if free.Exclusive -= b.UserExclusive; free.Exclusive > 0 || !a.isOnlyUsedBy(owner, at) {
+	if free.Exclusive -= b.UserExclusive; free.Exclusive > 0 || !node.isOnlyUsedBy(owner, view) {
 		free.Exclusive = 1
 		return free
 	}
@@ -21,21 +21,21 @@ func (b *Resources) FreeFor(owner core.UserName, a *Node, at *View) Resources {
 }
 
 // isOnlyUsedBy reports whether all jobs on the node, while the new one would run, keep it to the same user.
-func (a *Node) isOnlyUsedBy(owner core.UserName, at *View) bool {
-	there := &a.Free
-	if at.At != 0 && at.Later != nil {
-		if f := at.Later.Find(a); f != nil {
+func (node *Node) isOnlyUsedBy(owner core.UserName, view *View) bool {
+	there := &node.Free
+	if view.At != 0 && view.Later != nil {
+		if f := view.Later.Find(node); f != nil {
 			there = &f.Free
 		}
 	}
-	if there.Allocs > there.UserExclusive || there.UserExclusive > 0 && a.user != owner {
+	if there.Allocs > there.UserExclusive || there.UserExclusive > 0 && node.user != owner {
 		return false
 	}
-	if at.At == 0 && at.End == 0 { // reservations do not count
+	if view.At == 0 && view.End == 0 { // reservations do not count
 		return true
 	}
-	for _, c := range a.Reserved {
-		meets := alloc.Overlaps(c.Start, at.End) && (at.At == 0 || c.Start > at.At || c.IsActive(at.At))
+	for _, c := range node.Reserved {
+		meets := alloc.Overlaps(c.Start, view.End) && (view.At == 0 || c.Start > view.At || c.IsActive(view.At))
 		if meets && c.User != owner {
 			return false
 		}
@@ -44,10 +44,11 @@ func (a *Node) isOnlyUsedBy(owner core.UserName, at *View) bool {
 }
 
 // acceptsTerms reports whether a job may join those on a node.
-func (a *Node) acceptsTerms(t alloc.Terms) bool {
-	if t.User != "" && a.Free.Allocs > 0 {
-		return !t.Exclusive && a.Free.Allocs == a.Free.UserExclusive && a.Free.Exclusive == a.Free.UserExclusive &&
-			a.user == t.User
+func (node *Node) acceptsTerms(t alloc.Terms) bool {
+	if t.User != "" && node.Free.Allocs > 0 {
+		return !t.Exclusive && node.Free.Allocs == node.Free.UserExclusive &&
+			node.Free.Exclusive == node.Free.UserExclusive &&
+			node.user == t.User
 	}
-	return a.Free.Exclusive == 0 && (!t.Exclusive || a.Free.Allocs == 0)
+	return node.Free.Exclusive == 0 && (!t.Exclusive || node.Free.Allocs == 0)
 }

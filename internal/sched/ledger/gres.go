@@ -14,11 +14,11 @@ func (g *Gres) Serves(name, typ string, only *core.GPUAsk) bool {
 }
 
 // NameUnits names what a job takes of a node: units that are close to each other, then CPUs that are close to them.
-func (a *Node) NameUnits(na *core.NodeAlloc, tasks int32, u *Resources, o CPUOrder) {
-	na.Node, na.Tasks, na.CPUs, na.Mem = a.Record.Name, tasks, u.Cpus, u.Mem
+func (node *Node) NameUnits(na *core.NodeAlloc, tasks int32, u *Resources, o CPUOrder) {
+	na.Node, na.Tasks, na.CPUs, na.Mem = node.Record.Name, tasks, u.Cpus, u.Mem
 	var near []core.Unit
 	for k, count := range u.Gres {
-		g := &a.Gres[k]
+		g := &node.Gres[k]
 		if count <= 0 || g.Name == "" {
 			continue
 		}
@@ -26,7 +26,7 @@ func (a *Node) NameUnits(na *core.NodeAlloc, tasks int32, u *Resources, o CPUOrd
 		if g.Units == nil {
 			ga.Units = g.Free.first(int32(count))
 		} else {
-			got := a.nearestUnits(g, int(count), u.Cpus, near, &o)
+			got := node.nearestUnits(g, int(count), u.Cpus, near, &o)
 			near = append(near, got...)
 			for _, unit := range got {
 				ga.Units = append(ga.Units, unit.Index)
@@ -36,15 +36,15 @@ func (a *Node) NameUnits(na *core.NodeAlloc, tasks int32, u *Resources, o CPUOrd
 		na.Gres = append(na.Gres, ga)
 	}
 	for _, unit := range near {
-		if s := unit.Socket - 1; s >= 0 && s < a.Sockets && !slices.Contains(o.Sockets, s) {
+		if s := unit.Socket - 1; s >= 0 && s < node.Sockets && !slices.Contains(o.Sockets, s) {
 			o.Sockets = append(o.Sockets, s)
 		}
 	}
-	na.Cores = a.pickCPUs(na.CPUs, o)
+	na.Cores = node.pickCPUs(na.CPUs, o)
 }
 
 // nearestUnits picks units of a kind: so many at each socket where that is asked for, else those that are closest.
-func (a *Node) nearestUnits(g *Gres, count int, cpus int32, near []core.Unit, o *CPUOrder) []core.Unit {
+func (node *Node) nearestUnits(g *Gres, count int, cpus int32, near []core.Unit, o *CPUOrder) []core.Unit {
 	var out []core.Unit
 	free := g.freeUnits()
 	if o.UnitsPerSocket != nil {
@@ -52,13 +52,13 @@ func (a *Node) nearestUnits(g *Gres, count int, cpus int32, near []core.Unit, o 
 		for _, s := range o.Sockets {
 			local := slices.DeleteFunc(slices.Clone(free), func(u core.Unit) bool { return u.Socket != s+1 })
 			if sockets > 0 && each > 0 && len(local) >= each && len(out)+each <= count {
-				out = append(out, a.closestUnits(local, each, cpus, near)...)
+				out = append(out, node.closestUnits(local, each, cpus, near)...)
 				sockets--
 			}
 		}
 	}
 	rest := slices.DeleteFunc(free, func(u core.Unit) bool { return slices.Contains(out, u) })
-	return append(out, a.closestUnits(rest, count-len(out), cpus, append(slices.Clip(near), out...))...)
+	return append(out, node.closestUnits(rest, count-len(out), cpus, append(slices.Clip(near), out...))...)
 }
 
 // freeUnits are the units of a kind that are free, with what is known of them.
@@ -77,13 +77,13 @@ func (g *Gres) freeUnits() []core.Unit {
 // closestUnits picks units of a kind: joined by one set of links if there is one that has enough, else by as few as
 // will do;
 // among those, at sockets that have CPUs for the job; of equals the smaller set, so that larger ones stay whole.
-func (a *Node) closestUnits(free []core.Unit, count int, cpus int32, near []core.Unit) []core.Unit {
+func (node *Node) closestUnits(free []core.Unit, count int, cpus int32, near []core.Unit) []core.Unit {
 	if len(free) <= count {
 		return free
 	}
 	links := func(u core.Unit) int32 { return u.Links }
 	socket := func(u core.Unit) int32 { return u.Socket }
-	c := unitGroups{a: a, cpus: cpus, near: near}
+	c := unitGroups{a: node, cpus: cpus, near: near}
 	var out []core.Unit
 	c.takeBest(free, count, links, func(set []core.Unit, n int) {
 		c.takeBest(set, n, socket, func(set []core.Unit, n int) { out = append(out, set[:n]...) })

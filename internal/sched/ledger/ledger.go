@@ -120,47 +120,47 @@ func (l *Ledger) SetRules(r Rules) { l.Rules = r }
 // node, because it is new or its hardware changed: the caller, who knows what is held there, books it with Force.
 func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 	l.countKept(n, 1)
-	if a := l.Nodes[n.Name]; a != nil {
-		l.countKept(a.Record, -1)
-		if !HardwareChanged(a.Record, n) {
-			reorder := a.Record.Weight != n.Weight || a.Record.ID != n.ID
-			a.Record = n
+	if node := l.Nodes[n.Name]; node != nil {
+		l.countKept(node.Record, -1)
+		if !HardwareChanged(node.Record, n) {
+			reorder := node.Record.Weight != n.Weight || node.Record.ID != n.ID
+			node.Record = n
 			if reorder {
 				l.sort()
 			}
 			return false
 		}
-		l.removeFromOrder(a)
+		l.removeFromOrder(node)
 	}
-	a := &Node{Record: n}
+	node := &Node{Record: n}
 	if n.Hardware.CPUs <= MaxNamedCPUs {
-		a.FreeCPUs = newBitset(n.Hardware.CPUs)
+		node.FreeCPUs = newBitset(n.Hardware.CPUs)
 	}
-	a.CPULayout = CpuLayoutOf(&n.Hardware, l.Rules.Unit)
-	a.Capacity = Resources{Cpus: n.Hardware.CPUs, Mem: n.Hardware.Memory}
+	node.CPULayout = CpuLayoutOf(&n.Hardware, l.Rules.Unit)
+	node.Capacity = Resources{Cpus: n.Hardware.CPUs, Mem: n.Hardware.Memory}
 	for _, k := range n.Hardware.Kinds() {
-		a.Gres = append(a.Gres, Gres{
+		node.Gres = append(node.Gres, Gres{
 			Name: k.Name, Typ: k.Type, all: bitsetOf(k.Index), Free: bitsetOf(k.Index),
 			Units: k.Units,
 		})
-		a.Gres[len(a.Gres)-1].setCommon(n)
-		a.Capacity.Gres = append(a.Capacity.Gres, int64(len(k.Index)))
+		node.Gres[len(node.Gres)-1].setCommon(n)
+		node.Capacity.Gres = append(node.Capacity.Gres, int64(len(k.Index)))
 	}
-	l.Rules.addCPULimits(a)
-	a.Free.CopyFrom(&a.Capacity)
+	l.Rules.addCPULimits(node)
+	node.Free.CopyFrom(&node.Capacity)
 	if len(n.Hardware.Sick) > 0 {
-		a.healthyCapacity = new(Resources)
-		a.healthyCapacity.CopyFrom(&a.Capacity)
+		node.healthyCapacity = new(Resources)
+		node.healthyCapacity.CopyFrom(&node.Capacity)
 		well := n.Hardware
 		well.Sick = nil
 		for i, k := range well.Kinds() {
-			a.healthyCapacity.Gres[i] = int64(len(k.Index))
+			node.healthyCapacity.Gres[i] = int64(len(k.Index))
 		}
 	}
-	a.Blocks = nodeBlocksOf(a)
-	l.Nodes[n.Name] = a
-	at, _ := slices.BinarySearchFunc(l.Order, a, CompareNodes)
-	l.Order = slices.Insert(l.Order, at, a)
+	node.Blocks = nodeBlocksOf(node)
+	l.Nodes[n.Name] = node
+	at, _ := slices.BinarySearchFunc(l.Order, node, CompareNodes)
+	l.Order = slices.Insert(l.Order, at, node)
 	l.Version++
 	return true
 }
@@ -193,16 +193,16 @@ func HardwareChanged(old, new *core.Node) bool {
 
 // DropNode forgets a node.
 func (l *Ledger) DropNode(name core.NodeName) {
-	if a := l.Nodes[name]; a != nil {
-		l.countKept(a.Record, -1)
-		l.removeFromOrder(a)
+	if node := l.Nodes[name]; node != nil {
+		l.countKept(node.Record, -1)
+		l.removeFromOrder(node)
 		delete(l.Nodes, name)
 	}
 }
 
-func (l *Ledger) removeFromOrder(a *Node) {
+func (l *Ledger) removeFromOrder(node *Node) {
 	l.Version++
-	l.Order = slices.DeleteFunc(l.Order, func(b *Node) bool { return a == b })
+	l.Order = slices.DeleteFunc(l.Order, func(b *Node) bool { return node == b })
 }
 
 // NodesIn lists the nodes of a set in order; nil means all. The list must not be changed.
@@ -211,9 +211,9 @@ func (l *Ledger) NodesIn(in map[core.NodeName]bool) []*Node {
 		return l.Order
 	}
 	out := make([]*Node, 0, len(in))
-	for _, a := range l.Order {
-		if in[a.Record.Name] {
-			out = append(out, a)
+	for _, node := range l.Order {
+		if in[node.Record.Name] {
+			out = append(out, node)
 		}
 	}
 	return out
@@ -224,39 +224,39 @@ func (l *Ledger) sort() {
 	slices.SortFunc(l.Order, CompareNodes)
 }
 
-func CompareNodes(a, b *Node) int {
+func CompareNodes(node, b *Node) int {
 	switch {
-	case a.Record.Weight != b.Record.Weight:
-		return cmp.Compare(a.Record.Weight, b.Record.Weight)
-	case a.Record.ID != b.Record.ID:
-		return cmp.Compare(a.Record.ID, b.Record.ID)
+	case node.Record.Weight != b.Record.Weight:
+		return cmp.Compare(node.Record.Weight, b.Record.Weight)
+	case node.Record.ID != b.Record.ID:
+		return cmp.Compare(node.Record.ID, b.Record.ID)
 	}
-	return cmp.Compare(a.Record.Name, b.Record.Name)
+	return cmp.Compare(node.Record.Name, b.Record.Name)
 }
 
 // Allocate books a job's part of a node. If it is not free, nothing changes and the result is false. For a node that is
 // gone there is nothing to book or check.
 func (l *Ledger) Allocate(na *core.NodeAlloc, t alloc.Terms) bool {
-	a := l.Nodes[na.Node]
-	if a == nil {
+	node := l.Nodes[na.Node]
+	if node == nil {
 		return true
 	}
-	if !a.CanAllocate(na, t) {
+	if !node.CanAllocate(na, t) {
 		return false
 	}
 	l.ForceAllocate(na, t)
 	return true
 }
 
-func (a *Node) CanAllocate(na *core.NodeAlloc, t alloc.Terms) bool {
-	if !a.acceptsTerms(t) || a.Free.Mem < na.Mem {
+func (node *Node) CanAllocate(na *core.NodeAlloc, t alloc.Terms) bool {
+	if !node.acceptsTerms(t) || node.Free.Mem < na.Mem {
 		return false
 	}
-	if cpus, ok := a.cpusWanted(na, t); !ok || a.Free.Cpus < cpus {
+	if cpus, ok := node.cpusWanted(na, t); !ok || node.Free.Cpus < cpus {
 		return false
 	}
 	for _, g := range na.Gres {
-		ga := a.gresOf(g.Name, g.Type)
+		ga := node.gresOf(g.Name, g.Type)
 		if ga == nil {
 			return false
 		}
@@ -266,7 +266,7 @@ func (a *Node) CanAllocate(na *core.NodeAlloc, t alloc.Terms) bool {
 			}
 		}
 	}
-	if at := a.CpuLimitOf(t.Partition); at >= 0 && a.Free.Gres[at] < int64(na.CPUs) {
+	if at := node.CpuLimitOf(t.Partition); at >= 0 && node.Free.Gres[at] < int64(na.CPUs) {
 		return false
 	}
 	return true
@@ -275,31 +275,31 @@ func (a *Node) CanAllocate(na *core.NodeAlloc, t alloc.Terms) bool {
 // ForceAllocate books an allocation that is there whatever the books say: after a restart, or when a node came back
 // smaller.
 func (l *Ledger) ForceAllocate(na *core.NodeAlloc, t alloc.Terms) {
-	a := l.Nodes[na.Node]
-	if a == nil {
+	node := l.Nodes[na.Node]
+	if node == nil {
 		return
 	}
 	if t.MaxSharing > 1 {
-		a.prepareSharing(na, t)
+		node.prepareSharing(na, t)
 	}
 	if t.User != "" {
-		a.user = t.User
+		node.user = t.User
 	}
-	if len(na.Gres) > 0 && a.holdsMistyped(na) {
-		a.mistyped++
+	if len(na.Gres) > 0 && node.holdsMistyped(na) {
+		node.mistyped++
 	}
-	a.Book(&a.Free, a.Sharers, na, t, -1)
+	node.Book(&node.Free, node.Sharers, na, t, -1)
 	if t.MaxSharing > 1 {
-		a.clearSharing() // none of its CPUs may be left
+		node.clearSharing() // none of its CPUs may be left
 	}
 	for _, c := range na.Cores {
-		if a.FreeCPUs.Has(c) {
-			a.FreeCPUs.Clear(c)
+		if node.FreeCPUs.Has(c) {
+			node.FreeCPUs.Clear(c)
 		}
 	}
 	for _, g := range na.Gres {
-		for i := range a.Gres {
-			if ga := &a.Gres[i]; ga.Name == g.Name {
+		for i := range node.Gres {
+			if ga := &node.Gres[i]; ga.Name == g.Name {
 				for _, u := range g.Units {
 					if ga.Free.Has(u) {
 						ga.Free.Clear(u)
@@ -312,25 +312,25 @@ func (l *Ledger) ForceAllocate(na *core.NodeAlloc, t alloc.Terms) {
 
 // Release takes a job's part of a node back.
 func (l *Ledger) Release(na *core.NodeAlloc, t alloc.Terms) {
-	a := l.Nodes[na.Node]
-	if a == nil {
+	node := l.Nodes[na.Node]
+	if node == nil {
 		return
 	}
-	a.Book(&a.Free, a.Sharers, na, t, 1)
-	if a.Free.UserExclusive == 0 {
-		a.user = ""
+	node.Book(&node.Free, node.Sharers, na, t, 1)
+	if node.Free.UserExclusive == 0 {
+		node.user = ""
 	}
 	if t.MaxSharing > 1 {
-		a.clearSharing()
+		node.clearSharing()
 	}
 	for _, c := range na.Cores {
-		if c < a.Record.Hardware.CPUs && a.FreeCPUs != nil && !a.isShared(c, t) {
-			a.FreeCPUs.Set(c)
+		if c < node.Record.Hardware.CPUs && node.FreeCPUs != nil && !node.isShared(c, t) {
+			node.FreeCPUs.Set(c)
 		}
 	}
 	for _, g := range na.Gres {
-		for i := range a.Gres {
-			if ga := &a.Gres[i]; ga.Name == g.Name {
+		for i := range node.Gres {
+			if ga := &node.Gres[i]; ga.Name == g.Name {
 				for _, u := range g.Units {
 					if ga.all.Has(u) { // it may have more of them than the node still has
 						ga.Free.Set(u)
@@ -339,30 +339,30 @@ func (l *Ledger) Release(na *core.NodeAlloc, t alloc.Terms) {
 			}
 		}
 	}
-	if a.mistyped > 0 && a.holdsMistyped(na) {
-		a.mistyped--
+	if node.mistyped > 0 && node.holdsMistyped(na) {
+		node.mistyped--
 	}
 }
 
 // Book adds (sign 1) or subtracts (sign -1) a job's part of the node in b. Jobs that share CPUs are counted in users:
 // the first takes a CPU and the last returns it. Without users each takes what it has, which is never too little.
-func (a *Node) Book(b *Resources, users []uint8, na *core.NodeAlloc, t alloc.Terms, sign int32) {
-	b.Cpus += sign * a.cpusBooked(users, na, t, sign)
+func (node *Node) Book(b *Resources, users []uint8, na *core.NodeAlloc, t alloc.Terms, sign int32) {
+	b.Cpus += sign * node.cpusBooked(users, na, t, sign)
 	b.Mem += core.Bytes(sign) * na.Mem
 	for k := range na.Gres {
 		g := &na.Gres[k]
-		for i := range a.Gres {
-			switch ga := &a.Gres[i]; {
+		for i := range node.Gres {
+			switch ga := &node.Gres[i]; {
 			case ga.Name != g.Name:
-			case a.mistyped > 0:
-				b.Gres[i] += int64(sign) * a.heldUnits(ga, g)
+			case node.mistyped > 0:
+				b.Gres[i] += int64(sign) * node.heldUnits(ga, g)
 			case ga.Typ == g.Type:
 				b.Gres[i] += int64(sign) * int64(len(g.Units))
 			}
 		}
 	}
-	if a.hasCPULimits {
-		if at := a.CpuLimitOf(t.Partition); at >= 0 {
+	if node.hasCPULimits {
+		if at := node.CpuLimitOf(t.Partition); at >= 0 {
 			b.Gres[at] += int64(sign) * int64(na.CPUs)
 		}
 	}
@@ -378,10 +378,10 @@ func (a *Node) Book(b *Resources, users []uint8, na *core.NodeAlloc, t alloc.Ter
 }
 
 // holdsMistyped reports whether a job holds units whose type has changed since.
-func (a *Node) holdsMistyped(na *core.NodeAlloc) bool {
+func (node *Node) holdsMistyped(na *core.NodeAlloc) bool {
 	for k := range na.Gres {
 		g := &na.Gres[k]
-		ga := a.gresOf(g.Name, g.Type)
+		ga := node.gresOf(g.Name, g.Type)
 		for _, u := range g.Units {
 			if ga == nil || !ga.all.Has(u) {
 				return true
@@ -393,9 +393,9 @@ func (a *Node) holdsMistyped(na *core.NodeAlloc) bool {
 
 // heldUnits counts what a job holds of a kind: by the units there are now, and for units that are gone by what they
 // were. Sick units are not among those there are.
-func (a *Node) heldUnits(ga *Gres, g *core.GresAlloc) (n int64) {
+func (node *Node) heldUnits(ga *Gres, g *core.GresAlloc) (n int64) {
 	for _, u := range g.Units {
-		if ga.all.Has(u) || ga.Typ == g.Type && !a.Record.Hardware.IsSick(g.Name, u) && !slices.ContainsFunc(a.Gres,
+		if ga.all.Has(u) || ga.Typ == g.Type && !node.Record.Hardware.IsSick(g.Name, u) && !slices.ContainsFunc(node.Gres,
 			func(o Gres) bool { return o.Name == g.Name && o.all.Has(u) }) {
 			n++
 		}
@@ -403,10 +403,10 @@ func (a *Node) heldUnits(ga *Gres, g *core.GresAlloc) (n int64) {
 	return n
 }
 
-func (a *Node) gresOf(name, typ string) *Gres {
-	for i := range a.Gres {
-		if a.Gres[i].Name == name && a.Gres[i].Typ == typ {
-			return &a.Gres[i]
+func (node *Node) gresOf(name, typ string) *Gres {
+	for i := range node.Gres {
+		if node.Gres[i].Name == name && node.Gres[i].Typ == typ {
+			return &node.Gres[i]
 		}
 	}
 	return nil

@@ -67,10 +67,10 @@ func (c *NodeReservation) IsActive(t core.Time) bool {
 }
 
 // freeUntil returns what a job that starts now and ends at end may use of the node without delaying a reservation.
-func (a *Node) freeUntil(end core.Time, tmp *Resources) *Resources {
-	b := &a.Free
-	for i := range a.Reserved {
-		if c := a.Reserved[i]; alloc.Overlaps(c.Start, end) {
+func (node *Node) freeUntil(end core.Time, tmp *Resources) *Resources {
+	b := &node.Free
+	for i := range node.Reserved {
+		if c := node.Reserved[i]; alloc.Overlaps(c.Start, end) {
 			if b != tmp {
 				tmp.CopyFrom(b)
 				b = tmp
@@ -82,36 +82,36 @@ func (a *Node) freeUntil(end core.Time, tmp *Resources) *Resources {
 }
 
 // freeAt is freeUntil for a job that starts at l.At.
-func (a *Node) freeAt(l *View) *Resources {
+func (node *Node) freeAt(l *View) *Resources {
 	t, end, tmp := l.At, l.End, l.Scratch
-	b := &a.Free // if nothing has come free on it
-	if f := l.Later.Find(a); f != nil {
+	b := &node.Free // if nothing has come free on it
+	if f := l.Later.Find(node); f != nil {
 		b = &f.Free
 	} else if l.OverdueAt != 0 {
-		b = &l.Later.Compute(a, t, l.OverdueAt).Free
+		b = &l.Later.Compute(node, t, l.OverdueAt).Free
 	}
-	if len(a.Reserved) == 0 {
-		if len(a.AdvanceParts) > 0 {
-			return a.FreeBesideAdvance(l, t, end, b)
+	if len(node.Reserved) == 0 {
+		if len(node.AdvanceParts) > 0 {
+			return node.FreeBesideAdvance(l, t, end, b)
 		}
 		return b
 	}
 	tmp.CopyFrom(b)
 	later := false
-	for i := range a.Reserved {
-		if c := a.Reserved[i]; c.IsActive(t) {
+	for i := range node.Reserved {
+		if c := node.Reserved[i]; c.IsActive(t) {
 			tmp.Subtract(&c.Uses)
 		} else {
 			later = later || c.Start > t && alloc.Overlaps(c.Start, end)
 		}
 	}
-	for i := 0; later && i < len(a.Reserved); i++ { // what they leave has been lowered by those that hold it then
-		if c := a.Reserved[i]; c.Start > t && alloc.Overlaps(c.Start, end) {
+	for i := 0; later && i < len(node.Reserved); i++ { // what they leave has been lowered by those that hold it then
+		if c := node.Reserved[i]; c.Start > t && alloc.Overlaps(c.Start, end) {
 			tmp.LowerTo(&c.Leaves)
 		}
 	}
-	if len(a.AdvanceParts) > 0 {
-		return a.FreeBesideAdvance(l, t, end, tmp)
+	if len(node.AdvanceParts) > 0 {
+		return node.FreeBesideAdvance(l, t, end, tmp)
 	}
 	return tmp
 }

@@ -31,21 +31,21 @@ func RulesOf(g alloc.Unit, parts []core.Partition, names alloc.HostsFunc) Rules 
 
 // addCPULimits gives a node an account of each bound it is under. What a bounded partition may still use of a node is
 // kept like a generic resource without a name, so that plans see it as they see everything else that may run out.
-func (r *Rules) addCPULimits(a *Node) {
+func (r *Rules) addCPULimits(node *Node) {
 	for _, b := range r.cpuLimits {
-		if b.nodes == nil || b.nodes[a.Record.Name] {
-			a.Gres = append(a.Gres, Gres{Typ: string(b.part)})
-			a.Capacity.Gres = append(a.Capacity.Gres, int64(b.cpus))
-			a.hasCPULimits = true
+		if b.nodes == nil || b.nodes[node.Record.Name] {
+			node.Gres = append(node.Gres, Gres{Typ: string(b.part)})
+			node.Capacity.Gres = append(node.Capacity.Gres, int64(b.cpus))
+			node.hasCPULimits = true
 		}
 	}
 }
 
 // CpuLimitOf finds the account of a partition's bound on a node; -1: it has none.
-func (a *Node) CpuLimitOf(part core.PartitionName) int {
-	if a.hasCPULimits {
-		for i := range a.Gres {
-			if a.Gres[i].Name == "" && a.Gres[i].Typ == string(part) {
+func (node *Node) CpuLimitOf(part core.PartitionName) int {
+	if node.hasCPULimits {
+		for i := range node.Gres {
+			if node.Gres[i].Name == "" && node.Gres[i].Typ == string(part) {
 				return i
 			}
 		}

@@ -124,21 +124,21 @@ func (l *Ledger) AssignPositions() {
 	}
 	l.positionsAt, l.unconnected = l.Version, false
 	line := slices.Clone(l.Order)
-	for _, a := range line {
-		a.Position.Leaf = math.MaxInt32
+	for _, node := range line {
+		node.Position.Leaf = math.MaxInt32
 		if l.Net != nil {
-			if leaf, ok := l.Net.leaf[a.Record.Name]; ok {
-				a.Position.Leaf = leaf
+			if leaf, ok := l.Net.leaf[node.Record.Name]; ok {
+				node.Position.Leaf = leaf
 			}
 		}
 	}
-	slices.SortFunc(line, func(a, b *Node) int {
-		return cmp.Or(cmp.Compare(a.Position.Leaf, b.Position.Leaf), hostlist.Compare(string(a.Record.Name),
+	slices.SortFunc(line, func(node, b *Node) int {
+		return cmp.Or(cmp.Compare(node.Position.Leaf, b.Position.Leaf), hostlist.Compare(string(node.Record.Name),
 			string(b.Record.Name)))
 	})
-	for i, a := range line {
-		if a.Position.Line = int32(i); a.Position.Leaf == math.MaxInt32 && l.Net != nil {
-			a.Position.Leaf, l.unconnected = l.Net.leaves+a.Position.Line, true
+	for i, node := range line {
+		if node.Position.Line = int32(i); node.Position.Leaf == math.MaxInt32 && l.Net != nil {
+			node.Position.Leaf, l.unconnected = l.Net.leaves+node.Position.Line, true
 		}
 	}
 }

@@ -23,21 +23,23 @@ type End struct {
 }
 
 // HasFree reports whether a node has anything free now.
-func (a *Node) HasFree() bool { return (a.Free.Cpus > 0 || a.Sharers != nil) && a.Record.Usable() }
+func (node *Node) HasFree() bool {
+	return (node.Free.Cpus > 0 || node.Sharers != nil) && node.Record.Usable()
+}
 
-func (a *Node) AddEnd(s End) {
-	k := len(a.Ends)
-	for k > 0 && a.Ends[k-1].At > s.At {
+func (node *Node) AddEnd(s End) {
+	k := len(node.Ends)
+	for k > 0 && node.Ends[k-1].At > s.At {
 		k--
 	}
-	a.Ends = slices.Insert(a.Ends, k, s)
+	node.Ends = slices.Insert(node.Ends, k, s)
 }
 
 // RemoveEnd removes a job's end from the node.
-func (a *Node) RemoveEnd(h *Allocation) {
-	for i := range a.Ends {
-		if a.Ends[i].Alloc == h {
-			a.Ends = slices.Delete(a.Ends, i, i+1)
+func (node *Node) RemoveEnd(h *Allocation) {
+	for i := range node.Ends {
+		if node.Ends[i].Alloc == h {
+			node.Ends = slices.Delete(node.Ends, i, i+1)
 			return
 		}
 	}

@@ -26,22 +26,22 @@ type View struct {
 }
 
 // Free returns what a node has free under a view.
-func (at *View) Free(a *Node) *Resources {
+func (view *View) Free(node *Node) *Resources {
 	switch {
-	case at.IfIdle && at.WithDown && a.healthyCapacity != nil:
-		return a.healthyCapacity
-	case at.IfIdle:
-		return &a.Capacity
-	case at.FreeFunc != nil:
-		return at.FreeFunc(a)
-	case at.At != 0:
-		return a.freeAt(at)
-	case at.End != 0 && len(a.AdvanceParts) > 0:
-		return a.FreeBesideAdvance(at, 0, at.End, a.freeUntil(at.End, at.Scratch))
-	case at.End != 0 && len(a.Reserved) > 0:
-		return a.freeUntil(at.End, at.Scratch)
+	case view.IfIdle && view.WithDown && node.healthyCapacity != nil:
+		return node.healthyCapacity
+	case view.IfIdle:
+		return &node.Capacity
+	case view.FreeFunc != nil:
+		return view.FreeFunc(node)
+	case view.At != 0:
+		return node.freeAt(view)
+	case view.End != 0 && len(node.AdvanceParts) > 0:
+		return node.FreeBesideAdvance(view, 0, view.End, node.freeUntil(view.End, view.Scratch))
+	case view.End != 0 && len(node.Reserved) > 0:
+		return node.freeUntil(view.End, view.Scratch)
 	}
-	return &a.Free
+	return &node.Free
 }
 
 // AdvancePart is what an advance reservation has of a node.
@@ -58,62 +58,62 @@ type AdvanceJob struct {
 }
 
 // MustAvoid reports whether the job must keep away from what r has reserved.
-func (at *View) MustAvoid(r *advance.Reservation) bool {
-	return at.Advance.MustAvoid(r)
+func (view *View) MustAvoid(r *advance.Reservation) bool {
+	return view.Advance.MustAvoid(r)
 }
 
 // AllowedDelay returns how far the job may reach into r.
-func (at *View) AllowedDelay(r *advance.Reservation) core.Time {
-	return r.AllowedDelay(at.MayDelayAdvance)
+func (view *View) AllowedDelay(r *advance.Reservation) core.Time {
+	return r.AllowedDelay(view.MayDelayAdvance)
 }
 
 var fullNode = Resources{Exclusive: 1}
 
 // FreeBesideAdvance returns what advance reservations leave, of b, to a job on the node between two times. A from of 0
 // stands for now.
-func (a *Node) FreeBesideAdvance(at *View, from, end core.Time, b *Resources) *Resources {
+func (node *Node) FreeBesideAdvance(view *View, from, end core.Time, b *Resources) *Resources {
 	parts := false
-	for i := range a.AdvanceParts {
-		if s := &a.AdvanceParts[i]; s.Cpus != 0 {
+	for i := range node.AdvanceParts {
+		if s := &node.AdvanceParts[i]; s.Cpus != 0 {
 			parts = true
-		} else if at.MustAvoid(s.Reservation) && s.Reservation.Overlaps(from, end, at.AllowedDelay(s.Reservation)) {
+		} else if view.MustAvoid(s.Reservation) && s.Reservation.Overlaps(from, end, view.AllowedDelay(s.Reservation)) {
 			return &fullNode
 		}
 	}
 	if parts {
-		b = a.freeBesideParts(at, from, end, b)
+		b = node.freeBesideParts(view, from, end, b)
 	}
 	return b
 }
 
 // freeBesideParts is beside where reservations have some of a node's CPUs: at every moment at which one begins, and at
 // which a promised job does, what all have together must fit.
-func (a *Node) freeBesideParts(at *View, from, end core.Time, b *Resources) *Resources {
+func (node *Node) freeBesideParts(view *View, from, end core.Time, b *Resources) *Resources {
 	least, met := int32(math.MaxInt32), false
-	for i := range a.AdvanceParts {
-		s := &a.AdvanceParts[i]
+	for i := range node.AdvanceParts {
+		s := &node.AdvanceParts[i]
 		if s.Cpus == 0 {
 			continue
 		}
 		for _, w := range s.Reservation.Windows {
 			if w.End > from && alloc.Overlaps(w.Start, end) {
-				least = min(least, a.cpusLeftAt(at, max(from, w.Start)))
-				met = met || s.Reservation == at.Advance && s.Reservation.ConfinesNodes() || at.MustAvoid(s.Reservation)
+				least = min(least, node.cpusLeftAt(view, max(from, w.Start)))
+				met = met || s.Reservation == view.Advance && s.Reservation.ConfinesNodes() || view.MustAvoid(s.Reservation)
 			}
 		}
 		if s.Reservation.RecursFrom != 0 && alloc.Overlaps(s.Reservation.RecursFrom, end) {
-			least = min(least, a.cpusLeftAt(at, max(from, s.Reservation.RecursFrom)))
-			met = met || at.MustAvoid(s.Reservation)
+			least = min(least, node.cpusLeftAt(view, max(from, s.Reservation.RecursFrom)))
+			met = met || view.MustAvoid(s.Reservation)
 		}
 	}
-	for i := range a.Reserved {
-		if c := a.Reserved[i]; c.Start > from && alloc.Overlaps(c.Start, end) {
-			least = min(least, a.cpusLeftAt(at, c.Start))
+	for i := range node.Reserved {
+		if c := node.Reserved[i]; c.Start > from && alloc.Overlaps(c.Start, end) {
+			least = min(least, node.cpusLeftAt(view, c.Start))
 		}
 	}
-	if b != at.Scratch {
-		at.Scratch.CopyFrom(b)
-		b = at.Scratch
+	if b != view.Scratch {
+		view.Scratch.CopyFrom(b)
+		b = view.Scratch
 	}
 	b.Cpus = min(b.Cpus, least)
 	if met {
@@ -124,39 +124,39 @@ func (a *Node) freeBesideParts(at *View, from, end core.Time, b *Resources) *Res
 
 // cpusLeftAt returns how many CPUs of a node are left at a time, beside all jobs there and what reservations hold
 // unused; of its own reservation a job gets what that has left.
-func (a *Node) cpusLeftAt(at *View, t core.Time) int32 {
-	free := int64(a.Record.Hardware.CPUs)
-	for i := range a.AdvanceJobs {
-		if a.AdvanceJobs[i].End > t {
-			free -= a.AdvanceJobs[i].Count
+func (node *Node) cpusLeftAt(view *View, t core.Time) int32 {
+	free := int64(node.Record.Hardware.CPUs)
+	for i := range node.AdvanceJobs {
+		if node.AdvanceJobs[i].End > t {
+			free -= node.AdvanceJobs[i].Count
 		}
 	}
-	for i := range a.Reserved {
-		if a.Reserved[i].IsActive(t) {
-			free -= int64(a.Reserved[i].Uses.Cpus)
+	for i := range node.Reserved {
+		if node.Reserved[i].IsActive(t) {
+			free -= int64(node.Reserved[i].Uses.Cpus)
 		}
 	}
 	own := free
-	for i := range a.AdvanceParts {
-		s := &a.AdvanceParts[i]
+	for i := range node.AdvanceParts {
+		s := &node.AdvanceParts[i]
 		if s.Cpus == 0 || !s.Reservation.IsActive(t) {
 			continue
 		}
 		left := int64(max(0, s.Cpus))
-		for k := range a.AdvanceJobs {
-			if a.AdvanceJobs[k].End > t && a.AdvanceJobs[k].Advance == s.Reservation.Name {
-				left -= a.AdvanceJobs[k].Count
+		for k := range node.AdvanceJobs {
+			if node.AdvanceJobs[k].End > t && node.AdvanceJobs[k].Advance == s.Reservation.Name {
+				left -= node.AdvanceJobs[k].Count
 			}
 		}
-		for k := range a.Reserved {
-			if c := a.Reserved[k]; c.Advance == s.Reservation.Name && c.IsActive(t) {
+		for k := range node.Reserved {
+			if c := node.Reserved[k]; c.Advance == s.Reservation.Name && c.IsActive(t) {
 				left -= int64(c.Uses.Cpus)
 			}
 		}
 		switch {
-		case s.Reservation == at.Advance && s.Reservation.ConfinesNodes():
+		case s.Reservation == view.Advance && s.Reservation.ConfinesNodes():
 			own = min(own, left)
-		case at.MustAvoid(s.Reservation):
+		case view.MustAvoid(s.Reservation):
 			free -= max(0, left)
 		}
 	}
@@ -164,8 +164,8 @@ func (a *Node) cpusLeftAt(at *View, t core.Time) int32 {
 }
 
 // AddAdvanceJob notes a job on a node of which a part is set aside.
-func (a *Node) AddAdvanceJob(na *core.NodeAlloc, in string, end core.Time) {
-	if a.PartlyReserved {
-		a.AdvanceJobs = append(a.AdvanceJobs, AdvanceJob{Count: int64(na.CPUs), End: end, Advance: in})
+func (node *Node) AddAdvanceJob(na *core.NodeAlloc, in string, end core.Time) {
+	if node.PartlyReserved {
+		node.AdvanceJobs = append(node.AdvanceJobs, AdvanceJob{Count: int64(na.CPUs), End: end, Advance: in})
 	}
 }

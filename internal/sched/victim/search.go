@@ -80,16 +80,16 @@ func (v *Search) Prepare(r Request, now, end core.Time) {
 
 // Potential returns how many tasks a node could take without any job that the request could ever preempt, whatever the
 // job's priority: an upper bound of what a search finds.
-func (v *Search) Potential(r *Request, a *ledger.Node, now core.Time) int32 {
-	v.Request, v.node, v.now, v.End, v.IgnoreReservations = *r, a, now, alloc.Never, true
-	v.free.CopyFrom(&a.Free)
+func (v *Search) Potential(r *Request, node *ledger.Node, now core.Time) int32 {
+	v.Request, v.node, v.now, v.End, v.IgnoreReservations = *r, node, now, alloc.Never, true
+	v.free.CopyFrom(&node.Free)
 	any := core.Job{Priority: math.MaxUint32}
-	for _, st := range a.Preemptable {
+	for _, st := range node.Preemptable {
 		if st.Alloc.IsLeaving(now) || st.Alloc.Preempted || r.Preemptor.MayPreempt(&any, st.Alloc.Victim) {
-			a.Book(&v.free, nil, &st.Alloc.Alloc.Nodes[st.Index], st.Alloc.Terms, 1)
+			node.Book(&v.free, nil, &st.Alloc.Alloc.Nodes[st.Index], st.Alloc.Terms, 1)
 		}
 	}
-	room := v.tasksOn(a)
+	room := v.tasksOn(node)
 	v.node = nil
 	return room
 }
@@ -111,12 +111,12 @@ func (a *nodeCost) compare(b *nodeCost) int {
 
 // freeOn returns what a node has free: without v.leaving for the node being searched, as computed for the others, and
 // nothing for nodes that were not searched.
-func (v *Search) freeOn(a *ledger.Node) *ledger.Resources {
+func (v *Search) freeOn(node *ledger.Node) *ledger.Resources {
 	switch {
-	case v.node == a:
-		return v.freeNow(a)
-	case int(a.Index) < len(v.then) && v.then[a.Index].scan == v.scan:
-		return &v.then[a.Index].free
+	case v.node == node:
+		return v.freeNow(node)
+	case int(node.Index) < len(v.then) && v.then[node.Index].scan == v.scan:
+		return &v.then[node.Index].free
 	}
 	return &ledger.NoResources
 }
@@ -157,11 +157,11 @@ func (v *Search) choose(victims, few bool) []fit.Choice {
 	}
 	v.scan++
 	v.costs, v.Victims, v.nodes = v.costs[:0], v.Victims[:0], v.nodes[:0]
-	at := v.View()
-	for i, a := range v.Nodes {
-		if len(a.Preemptable) > 0 || a.Free.Cpus > 0 {
-			if v.Fit.Accepts(a, &at) {
-				v.costNode(a, i, victims, few)
+	view := v.View()
+	for i, node := range v.Nodes {
+		if len(node.Preemptable) > 0 || node.Free.Cpus > 0 {
+			if v.Fit.Accepts(node, &view) {
+				v.costNode(node, i, victims, few)
 			}
 		}
 	}
@@ -170,25 +170,25 @@ func (v *Search) choose(victims, few bool) []fit.Choice {
 	for i := range v.costs {
 		v.nodes = append(v.nodes, v.costs[i].node)
 	}
-	at.Nodes = v.nodes
-	return v.Fit.Choose(at, v.buffer.Choices)
+	view.Nodes = v.nodes
+	return v.Fit.Choose(view, v.buffer.Choices)
 }
 
 // costNode computes the cost of a node and stores in FreeThen what is free there then.
-func (v *Search) costNode(a *ledger.Node, at int, victims, few bool) {
-	v.resetNode(a)
-	pr := nodeCost{node: a, rank: -1, position: at, lo: len(v.Victims)}
-	room := v.tasksOn(a)
+func (v *Search) costNode(node *ledger.Node, at int, victims, few bool) {
+	v.resetNode(node)
+	pr := nodeCost{node: node, rank: -1, position: at, lo: len(v.Victims)}
+	room := v.tasksOn(node)
 	if victims && (room < v.tasksPerNode || !few) {
-		v.listCandidates(a)
+		v.listCandidates(node)
 		for _, c := range v.candidates {
-			v.addVictim(a, c)
+			v.addVictim(node, c)
 		}
-		if all := v.tasksOn(a); all > room {
+		if all := v.tasksOn(node); all > room {
 			if few {
-				v.fewestVictims(a, min(all, v.tasksPerNode))
+				v.fewestVictims(node, min(all, v.tasksPerNode))
 			}
-			room = v.tasksOn(a)
+			room = v.tasksOn(node)
 			for _, c := range v.leaving {
 				who := c.Alloc.Victim
 				pr.rank = max(pr.rank, who.Rank)
@@ -199,7 +199,7 @@ func (v *Search) costNode(a *ledger.Node, at int, victims, few bool) {
 			}
 			v.Victims = append(v.Victims, v.leaving...)
 		} else {
-			v.resetNode(a)
+			v.resetNode(node)
 		}
 	}
 	if room == 0 {
@@ -208,15 +208,15 @@ func (v *Search) costNode(a *ledger.Node, at int, victims, few bool) {
 	}
 	pr.hi = len(v.Victims)
 	v.costs = append(v.costs, pr)
-	v.then[a.Index].scan = v.scan
-	v.then[a.Index].free.CopyFrom(v.freeNow(a))
+	v.then[node.Index].scan = v.scan
+	v.then[node.Index].free.CopyFrom(v.freeNow(node))
 	v.node = nil
 }
 
 // listCandidates lists the jobs on a node that could be preempted, the cheapest first.
-func (v *Search) listCandidates(a *ledger.Node) {
+func (v *Search) listCandidates(node *ledger.Node) {
 	v.candidates = v.candidates[:0]
-	for _, st := range a.Preemptable {
+	for _, st := range node.Preemptable {
 		who := st.Alloc.Victim
 		if who == nil || st.Alloc.Preempted || st.Alloc.IsLeaving(v.now) || who.ExemptUntil > v.now ||
 			!v.Preemptor.MayPreempt(v.Job, who) || !v.CountLeaving && who.Mode != core.PreemptSuspend {
@@ -244,12 +244,12 @@ func (v *Search) wouldDelay(h *ledger.Allocation) bool {
 	if h.End < alloc.Never && v.End < alloc.Never {
 		later = alloc.AddTime(h.End, v.End-v.now)
 	}
-	for _, a := range v.ledger.NodesOf(h) {
-		if a == nil {
+	for _, node := range v.ledger.NodesOf(h) {
+		if node == nil {
 			continue
 		}
-		for i := range a.Reserved {
-			if c := a.Reserved[i]; !alloc.Overlaps(c.Start, h.End) && alloc.Overlaps(c.Start, later) {
+		for i := range node.Reserved {
+			if c := node.Reserved[i]; !alloc.Overlaps(c.Start, h.End) && alloc.Overlaps(c.Start, later) {
 				return true
 			}
 		}
@@ -259,36 +259,36 @@ func (v *Search) wouldDelay(h *ledger.Allocation) bool {
 
 // fewestVictims reduces the victims on a node to as few as make room for want tasks: none of a higher rank than
 // necessary, a single one if that is enough (the cheapest), else the smallest are kept first.
-func (v *Search) fewestVictims(a *ledger.Node, want int32) {
+func (v *Search) fewestVictims(node *ledger.Node, want int32) {
 	cands := v.candidates
-	v.resetNode(a)
+	v.resetNode(node)
 	k := 0
-	for ; v.tasksOn(a) < want; k++ {
-		v.addVictim(a, cands[k])
+	for ; v.tasksOn(node) < want; k++ {
+		v.addVictim(node, cands[k])
 	}
 	for k < len(cands) && cands[k].Alloc.Victim.Rank == cands[k-1].Alloc.Victim.Rank {
 		k++
 	}
 	cands = cands[:k]
 	for _, c := range cands {
-		v.resetNode(a)
-		v.addVictim(a, c)
-		if v.tasksOn(a) >= want {
+		v.resetNode(node)
+		v.addVictim(node, c)
+		if v.tasksOn(node) >= want {
 			return
 		}
 	}
-	v.resetNode(a)
+	v.resetNode(node)
 	slices.SortStableFunc(cands, func(x, y ledger.JobOnNode) int {
 		return cmp.Or(cmp.Compare(y.Alloc.Victim.Rank, x.Alloc.Victim.Rank), cmp.Compare(x.Alloc.Alloc.Nodes[x.Index].CPUs,
 			y.Alloc.Alloc.Nodes[y.Index].CPUs), v.compareVictims(y.Alloc, x.Alloc))
 	})
 	for _, c := range cands {
-		v.addVictim(a, c)
+		v.addVictim(node, c)
 	}
 	for _, c := range cands {
-		v.removeVictim(a, c)
-		if v.tasksOn(a) < want {
-			v.addVictim(a, c)
+		v.removeVictim(node, c)
+		if v.tasksOn(node) < want {
+			v.addVictim(node, c)
 		}
 	}
 }
@@ -296,8 +296,8 @@ func (v *Search) fewestVictims(a *ledger.Node, want int32) {
 // dropNeedless reduces v.Victims to the jobs on the chosen nodes that the job needs gone.
 func (v *Search) dropNeedless(picks []fit.Choice) {
 	var who []*ledger.Allocation
-	for _, pk := range picks {
-		at := slices.IndexFunc(v.costs, func(p nodeCost) bool { return p.node == pk.Node })
+	for _, choice := range picks {
+		at := slices.IndexFunc(v.costs, func(p nodeCost) bool { return p.node == choice.Node })
 		for _, st := range v.Victims[v.costs[at].lo:v.costs[at].hi] {
 			if !slices.Contains(who, st.Alloc) {
 				who = append(who, st.Alloc)
@@ -321,73 +321,73 @@ func (v *Search) dropNeedless(picks []fit.Choice) {
 	for _, h := range who {
 		v.Victims = append(v.Victims, ledger.JobOnNode{Alloc: h})
 	}
-	for _, pk := range picks { // what is free without exactly these
-		v.removeAll(pk.Node, who)
-		v.then[pk.Node.Index].free.CopyFrom(v.freeNow(pk.Node))
+	for _, choice := range picks { // what is free without exactly these
+		v.removeAll(choice.Node, who)
+		v.then[choice.Node.Index].free.CopyFrom(v.freeNow(choice.Node))
 	}
 	v.node = nil
 }
 
 // suffices reports whether a placement is possible if only these jobs go.
 func (v *Search) suffices(picks []fit.Choice, who []*ledger.Allocation) bool {
-	for _, pk := range picks {
-		v.removeAll(pk.Node, who)
-		if v.tasksOn(pk.Node) < pk.Tasks {
+	for _, choice := range picks {
+		v.removeAll(choice.Node, who)
+		if v.tasksOn(choice.Node) < choice.Tasks {
 			return false
 		}
 	}
 	return true
 }
 
-func (v *Search) removeAll(a *ledger.Node, who []*ledger.Allocation) {
-	v.resetNode(a)
-	for _, st := range a.Preemptable {
+func (v *Search) removeAll(node *ledger.Node, who []*ledger.Allocation) {
+	v.resetNode(node)
+	for _, st := range node.Preemptable {
 		if slices.Contains(who, st.Alloc) {
-			v.addVictim(a, st)
+			v.addVictim(node, st)
 		}
 	}
 }
 
 // resetNode starts the search of a node with what it has free.
-func (v *Search) resetNode(a *ledger.Node) {
-	v.node, v.leaving = a, v.leaving[:0]
-	v.free.CopyFrom(&a.Free)
+func (v *Search) resetNode(node *ledger.Node) {
+	v.node, v.leaving = node, v.leaving[:0]
+	v.free.CopyFrom(&node.Free)
 	if !v.CountLeaving {
 		return
 	}
-	for _, st := range a.Preemptable {
+	for _, st := range node.Preemptable {
 		switch {
 		case st.Alloc.Terms.MaxSharing > 1: // other jobs may use the same CPUs
 		case st.Alloc.IsLeaving(v.now):
-			v.bookVictim(&v.free, a, st, &st.Alloc.Alloc.Nodes[st.Index], 1)
+			v.bookVictim(&v.free, node, st, &st.Alloc.Alloc.Nodes[st.Index], 1)
 		case st.Alloc.Preempted:
-			v.bookVictim(&v.free, a, st, v.freedBy(st), 1)
+			v.bookVictim(&v.free, node, st, v.freedBy(st), 1)
 		}
 	}
 }
 
 // addVictim counts a job's part of the node as free. removeVictim undoes that.
-func (v *Search) addVictim(a *ledger.Node, st ledger.JobOnNode) {
-	v.bookVictim(&v.free, a, st, v.freedBy(st), 1)
+func (v *Search) addVictim(node *ledger.Node, st ledger.JobOnNode) {
+	v.bookVictim(&v.free, node, st, v.freedBy(st), 1)
 	v.leaving = append(v.leaving, st)
 }
 
-func (v *Search) removeVictim(a *ledger.Node, st ledger.JobOnNode) {
-	v.bookVictim(&v.free, a, st, v.freedBy(st), -1)
+func (v *Search) removeVictim(node *ledger.Node, st ledger.JobOnNode) {
+	v.bookVictim(&v.free, node, st, v.freedBy(st), -1)
 	v.leaving = slices.DeleteFunc(v.leaving, func(o ledger.JobOnNode) bool { return o.Alloc == st.Alloc })
 }
 
 // bookVictim books what a job leaves when it goes. CPUs that it borrowed return to their lender; a suspended job lends
 // them on.
-func (v *Search) bookVictim(b *ledger.Resources, a *ledger.Node, st ledger.JobOnNode, na *core.NodeAlloc,
+func (v *Search) bookVictim(b *ledger.Resources, node *ledger.Node, st ledger.JobOnNode, na *core.NodeAlloc,
 	sign int32,
 ) {
-	a.Book(b, nil, na, st.Alloc.Terms, sign)
+	node.Book(b, nil, na, st.Alloc.Terms, sign)
 	if na == &v.cpusOnly {
 		return
 	}
 	for k := range st.Alloc.Borrowed {
-		if l := &st.Alloc.Borrowed[k]; l.Node == a.Record.Name {
+		if l := &st.Alloc.Borrowed[k]; l.Node == node.Record.Name {
 			b.Cpus -= sign * l.CPUs
 		}
 	}
@@ -403,20 +403,20 @@ func (v *Search) freedBy(st ledger.JobOnNode) *core.NodeAlloc {
 	return &v.cpusOnly
 }
 
-func (v *Search) tasksOn(a *ledger.Node) int32 {
-	at := v.View()
-	return v.Fit.TasksAt(&at, a)
+func (v *Search) tasksOn(node *ledger.Node) int32 {
+	view := v.View()
+	return v.Fit.TasksAt(&view, node)
 }
 
 // freeNow returns what the job may use of the node without v.leaving: at most what reservations leave, plus what
 // victims leave that the reservations had counted as present.
-func (v *Search) freeNow(a *ledger.Node) *ledger.Resources {
-	if len(a.Reserved)+len(a.AdvanceParts) == 0 || v.IgnoreReservations {
+func (v *Search) freeNow(node *ledger.Node) *ledger.Resources {
+	if len(node.Reserved)+len(node.AdvanceParts) == 0 || v.IgnoreReservations {
 		return &v.free
 	}
 	v.limited.CopyFrom(&v.free)
-	for i := range a.Reserved {
-		c := a.Reserved[i]
+	for i := range node.Reserved {
+		c := node.Reserved[i]
 		if !alloc.Overlaps(c.Start, v.End) {
 			continue
 		}
@@ -425,14 +425,14 @@ func (v *Search) freeNow(a *ledger.Node) *ledger.Resources {
 		for _, st := range v.leaving {
 			// A suspended job comes back, so it leaves nothing to the reservation.
 			if alloc.Overlaps(c.Start, st.Alloc.End) && st.Alloc.Victim.Mode != core.PreemptSuspend {
-				v.bookVictim(left, a, st, v.freedBy(st), 1)
+				v.bookVictim(left, node, st, v.freedBy(st), 1)
 			}
 		}
 		v.limited.LowerTo(left)
 	}
-	if len(a.AdvanceParts) > 0 {
-		at := v.View()
-		return a.FreeBesideAdvance(&at, 0, v.End, &v.limited)
+	if len(node.AdvanceParts) > 0 {
+		view := v.View()
+		return node.FreeBesideAdvance(&view, 0, v.End, &v.limited)
 	}
 	return &v.limited
 }
@@ -440,12 +440,12 @@ func (v *Search) freeNow(a *ledger.Node) *ledger.Resources {
 // AllocFor returns what the job would get, as far as limits count it.
 func (v *Search) AllocFor(picks []fit.Choice) *core.Alloc {
 	al := &core.Alloc{Partition: v.Partition, Nodes: make([]core.NodeAlloc, len(picks))}
-	for i, pk := range picks {
-		u := v.Fit.Usage(pk.Node, pk.Tasks, v.freeOn(pk.Node))
+	for i, choice := range picks {
+		u := v.Fit.Usage(choice.Node, choice.Tasks, v.freeOn(choice.Node))
 		na := &al.Nodes[i]
-		na.Node, na.CPUs, na.Mem = pk.Node.Record.Name, u.Cpus, u.Mem
+		na.Node, na.CPUs, na.Mem = choice.Node.Record.Name, u.Cpus, u.Mem
 		for k, n := range u.Gres {
-			if g := &pk.Node.Gres[k]; n > 0 && g.Name != "" {
+			if g := &choice.Node.Gres[k]; n > 0 && g.Name != "" {
 				na.Gres = append(na.Gres, core.GresAlloc{Name: g.Name, Type: g.Typ, Units: make([]int32, n)})
 			}
 		}
