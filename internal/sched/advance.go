@@ -98,6 +98,9 @@ func (cs *classSet) assessOptions(s *partitionClass) (why *Reason) {
 // applyAdvance updates the windows of advance reservations at the start of a pass.
 func (ps *pass) applyAdvance() {
 	p, now := ps.p, ps.plan.Now
+	if len(p.advance.List) == 0 {
+		return
+	}
 	if p.advance.BeginPass(now, p.cfg.Zone, p.jobs) { // refused jobs may use what was set aside
 		p.nodes.ForgetFreed()
 	}
@@ -118,8 +121,8 @@ func (ps *pass) applyAdvance() {
 	}
 }
 
-// advanceQueues walks the jobs that run only in advance reservations of whole nodes. They come first: other jobs do not
-// compete for these nodes.
+// advanceQueues is the walk over the jobs that run only in advance reservations of whole nodes. They come first: other
+// jobs do not compete for these nodes.
 type advanceQueues struct {
 	ps   *pass
 	made map[string]int // reservations made in each advance reservation
@@ -223,13 +226,12 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 	}
 	view := ledger.View{Advance: s.Advance, MayDelayAdvance: s.mayDelayAdvance}
 	end := alloc.AddTime(ps.plan.Now, alloc.MinTime(j.Spec))
-	why, left, some := core.ReasonReserved, ps.p.unreserved[:0], false
+	why, left, some := core.ReasonReserved, ps.p.left[:0], false
 	for _, node := range ps.p.nodes.Of(&s.Candidates) {
 		barred := false
 		for i := range node.AdvanceParts {
 			if r := node.AdvanceParts[i].Reservation; node.AdvanceParts[i].Cpus == 0 && view.MustAvoid(r) &&
-				r.Overlaps(ps.plan.Now,
-					end, view.AllowedDelay(r)) {
+				r.Overlaps(ps.plan.Now, end, view.AllowedDelay(r)) {
 				if barred, some = true, true; r.Flags&core.ReserveMaint != 0 && (j.Spec.More().NodeList == "" ||
 					r.IsActive(ps.plan.Now)) {
 					why = core.ReasonMaintenance
@@ -240,7 +242,7 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 			left = append(left, node)
 		}
 	}
-	ps.p.unreserved = left
+	ps.p.left = left
 	if !some || s.req.Choose(ledger.View{Nodes: left, IfIdle: true}, ps.p.buffer.Choices) != nil {
 		return
 	}

@@ -8,8 +8,7 @@ import (
 )
 
 // BenchmarkTreePass is BenchmarkColdPass where the network is known and every job is placed by it: leaves of 40 nodes,
-// ten
-// of them under a switch, one above all.
+// ten of them under a switch, one above all.
 func BenchmarkTreePass(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(fmt.Sprintf("nodes=%d/pending=%d", size.nodes, size.pending), func(b *testing.B) {

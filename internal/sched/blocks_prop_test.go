@@ -37,8 +37,7 @@ func TestPromisesInBlocks(t *testing.T) {
 }
 
 // TestPlansInBlocks: nothing is given twice where jobs of both kinds share nodes that are split, jobs over several
-// nodes have
-// them whole, and a planner kept up to date plans as one built cold.
+// nodes have them whole, and a planner kept up to date plans as one built cold.
 func TestPlansInBlocks(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []Rule{RuleEASY, RuleConservative} {

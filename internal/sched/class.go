@@ -327,8 +327,7 @@ func (cs *classSet) assess(s *partitionClass) *Reason {
 		req.String()}
 }
 
-// currentReasons returns the reasons of classes that are in no queue. The map is shared with plans and never
-// changed.
+// currentReasons returns the reasons of classes that are in no queue. The map is shared with plans and never changed.
 func (cs *classSet) currentReasons() map[classKey]Reason {
 	if cs.reasonsStale {
 		cs.reasonsStale = false

@@ -132,8 +132,8 @@ func (s *partitionClass) cannotStart(ps *pass) bool {
 		ps.p.hasOneQueue() && ps.preemptions.hasNoVictims(s, math.MaxUint32, end))
 }
 
-// refuseIfNoRoom is cannotStart for a class that may not have been tried yet. It refuses the class if no node has
-// room for a task.
+// refuseIfNoRoom is cannotStart for a class that may not have been tried yet. It refuses the class if no node has room
+// for a task.
 func (s *partitionClass) refuseIfNoRoom(ps *pass) bool {
 	if s.cannotStart(ps) {
 		return true

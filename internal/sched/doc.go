@@ -7,8 +7,8 @@
 //	 reservations, limits, usage     ┌────────────────────────┐      Starts     jobs to start now, with nodes
 //	───────────── Apply ───────────► │ partitions: queues     │      Preempts   running jobs to preempt
 //	                                 │ classes:    equal jobs │      Provision  nodes to create or power up
-//	 now                             │ ledger:     free now   │      WakeAt     when time alone changes the plan
-//	───────────── Pass ────────────► │ ends:       free later │ ───► Reason     why a job waits; Expected: until when
+//	 now                             │ nodes:      free now   │      WakeAt     when time alone changes the plan
+//	───────────── Pass ────────────► │ jobs:       free later │ ───► Reason     why a job waits; Expected: until when
 //	                                 └────────────────────────┘
 //
 // [Planner.Apply] (planner.go) takes whole records. [Planner.Pass] (pass.go) returns a [Plan] (plan.go) and leaves the
@@ -25,22 +25,23 @@
 //	├─ applyAdvance          windows of advance reservations, and what they hold of nodes       advance.go
 //	├─ walkQueues            starts jobs
 //	│  ├─ runTimetable       instead of all below: RuleConservative on one node                 conservative.go
-//	│  ├─ walkAdvanceQueues  jobs that run only in advance reservations of whole nodes          advance.go
+//	│  ├─ advanceQueues.walk jobs that run only in advance reservations of whole nodes          advance.go
 //	│  └─ walkInOrder        the first job of all queues (comesBefore), until all are closed
 //	│     ├─ tryStart        one job, or one array task after the other; over a limit: skipped
 //	│     │  ├─ place        on free nodes, if that delays no reservation
-//	│     │  │  ├─ isClassRefused  an equal job was refused, and too little came free since     refusal.go
-//	│     │  │  ├─ chooseNow       fit.Request.Choose: which nodes                              timelimit.go, package fit
-//	│     │  │  ├─ recordRefusal   no placement: remember what was missing                      refusal.go
+//	│     │  │  ├─ refusals.isRefused  an equal job was refused, and too little came free since refusal.go
+//	│     │  │  ├─ chooseNow       fit.Request.Choose: which nodes                              choose.go, package fit
+//	│     │  │  ├─ refusals.record no placement: remember what was missing                      refusal.go
 //	│     │  │  └─ start           book it in the ledger, append it to Plan.Starts
-//	│     │  └─ preemptFor   finds victims; starts on suspended jobs' CPUs, or reserves         preempt.go, victim
-//	│     ├─ handleBlocked   it did not start: THE BACKFILL RULE. The head of a queue gets
+//	│     │  └─ preemptions.startFor  finds victims; starts on suspended jobs' CPUs, or
+//	│     │                  reserves                                                           preempt.go, victim
+//	│     ├─ queueWalk.handleBlocked  it did not start: THE BACKFILL RULE. The head gets        walk.go
 //	│     │  └─ reserve      a reservation at its earliest start                                reserve.go, reserve
-//	│     └─ advanceWalk     next job; skips those known not to start. In long queues
+//	│     └─ queueWalk.next  next job; skips those known not to start. In long queues           walk.go
 //	│        └─ nextByClass  the next class that could start, instead of the next job           classwalk.go
 //	├─ finishLimits, explainLicenses, explainThrottled: what Plan.Reason needs                  limits.go, license.go
 //	├─ provision             nodes to create or power up for jobs that still wait               provision.go
-//	└─ unreserve, release, undoPreemption: the planner is as it was before
+//	└─ undo                  the planner is as it was before
 //
 // A queue is ordered by queueEntry.Compare (queue.go): rank, priority, age, id. Its first job that cannot start is its
 // head ([core.ReasonResources]; jobs behind it: [core.ReasonPriority]). With EASY the head gets a reservation: the
@@ -82,18 +83,22 @@
 //   - Change tracking (package cluster): package reserve recomputes the start of a head only for nodes that changed.
 //   - Reasons are computed on demand; free CPUs and memory of all nodes lie in one slice (package cluster).
 //
-// Sub-packages: cluster (nodes and running jobs between passes), ledger (what nodes have free, now and later), fit
-// (whether a job fits, and where), sorted (queues and ends), alloc (one job in numbers), preempt (who may preempt
-// whom), victim (whom to preempt), advance (advance reservations), reserve (when a job
-// could start at the earliest), license (licenses), timetable (conservative backfill on one node),
-// provision (which nodes to create or power up), forecast (when all jobs will start, about).
+// # Sub-packages, bottom up
+//
+//	sorted      a sorted list: queues, ends of jobs      cluster    nodes and running jobs between passes,
+//	alloc       one job in numbers                                  reservations of a pass
+//	advance     times of advance reservations            license    licenses that are free
+//	preempt     who may preempt whom                     reserve    the earliest start of a job
+//	ledger      what nodes have free, now and later      victim     whom to preempt for a job
+//	fit         whether a job fits, and where            provision  nodes to create or power up
+//	timetable   conservative backfill on one node        forecast   when all jobs will start, about
 //
 // # To change X, look at Y
 //
 //	order of a queue               queueEntry.Compare (queue.go) and the same in classMember.Compare (classwalk.go);
-//	                               withRank (preemptrules.go); between partitions comesBefore (pass.go)
+//	                               withRank (queue.go); between partitions comesBefore (pass.go)
 //	who may backfill past whom     walkInOrder (pass.go), before tryStart; see below
-//	EASY, conservative, SJF        Rule (rule.go); handleBlocked, walkQueues (pass.go); conservative.go
+//	EASY, conservative, SJF        Rule (rule.go); walkQueues (pass.go); handleBlocked (walk.go); conservative.go
 //	number of reservations         reservationsPerQueue (rule.go)
 //	when and where one begins      reserveOne (reserve.go); package reserve: search.go; cache.go must agree
 //	what backfilled jobs may use   freeUntil, freeAt (ledger/resources.go), Reservations.Add (cluster)
@@ -108,12 +113,12 @@
 //	a rule that differs by QOS     policy.Gate, which each queueEntry has; classKey (class.go) if a refusal depends on it
 //
 // A rule "job e must not start while job f waits ahead of it" is one condition in walkInOrder before tryStart (both
-// walks, by job and by class, pass there): if it holds, call advanceWalk and continue, which skips e like a job over a
-// limit: it is not the head, has no reservation, blocks nobody. Do not call recordRefusal: other jobs of the class may
-// start. The walk does not visit every job that waits (advanceWalk and nextStartable skip refused ones), so do not
-// collect the f during the walk: keep them in a list, as Planner.enqueue and dequeue keep partition.shortest, and
-// compare e with the first of them that has not started in this pass (all starts go through pass.start). Starts outside
-// walkInOrder: runTimetable, walkAdvanceQueues, startElsewhere.
+// walks, by job and by class, pass there): if it holds, call queueWalk.next and continue, which skips e like a job over
+// a limit: it is not the head, has no reservation, blocks nobody. Do not call refusals.record: other jobs of the class
+// may start. The walk does not visit every job that waits (next and nextStartable skip refused ones), so do not collect
+// the f during the walk: keep them in a list, as Planner.enqueue and dequeue keep partition.shortest, and compare e
+// with the first of them that has not started in this pass (all starts go through pass.start). Starts outside
+// walkInOrder: runTimetable, advanceQueues.walk, startElsewhere.
 //
 // For "jobs of QOS x never backfill past jobs of QOS y" the setting is a field of core.QOS; compile (policy/gate.go)
 // copies it to policy.Gate, as NoReserve to Gate.NoPlace (it returns nil for a gate that sets nothing); setPolicy

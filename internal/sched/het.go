@@ -10,14 +10,14 @@ import (
 )
 
 // hetJob is a het job whose components are pending. The components wait as one: when all of them may start, the first
-// one stands in its queues for all of them with its own priority, and all components are placed at the same time or
-// none is.
+// one is in its queues for all of them with its own priority, and all components are placed at the same time or none
+// is.
 type hetJob struct {
 	components []*core.Job // by place; nil: it does not wait, or something keeps it from starting
 	present    int
 	classes    []*classInfo // by place; nil while the set does not stand
 	order      []int        // in which they are given places: those with the least choice first
-	eligible   core.Time    // if not 0, the set waits for this moment
+	eligible   core.Time    // if not 0, the het job waits for this time
 	queued     bool
 	reason     *Reason // why it is in no queue though all are there
 }

@@ -144,8 +144,8 @@ func (h hetPlacement) restoreRefusal(v *savedRefusal) {
 const maxHetTries = 100
 
 // reserve finds the earliest time at which all components can start together and reserves their nodes from then on.
-// Components are reserved in order; when one can start only later than those before it, the search begins again at
-// that later time.
+// Components are reserved in order; when one can start only later than those before it, the search begins again at that
+// later time.
 func (h hetPlacement) reserve(class *partitionClass, lead *core.Job, promise bool) {
 	set := h.ps.p.hets.byLead[lead.ID]
 	n, from := len(h.ps.p.reserved.List), h.ps.plan.Now

@@ -35,11 +35,10 @@ func ruled(t *testing.T, law func(t *rapid.T, rule Rule, heads int32)) {
 }
 
 // TestAllPromisesHold: with no new arrivals, and while everything lasts as long as it may, no promised start moves
-// back,
-// however many there are: the plan goes as planned. (What ends early may let the first job of a queue start sooner
-// where
-// another was to be; so for the others what is promised is promised until then.) With all jobs promised, that is so on
-// partitions that share nodes, too; else those behind the promised ones of one may start on nodes of another.
+// back, however many there are: the plan goes as planned. (What ends early may let the first job of a queue start
+// sooner where another was to be; so for the others what is promised is promised until then.) With all jobs promised,
+// that is so on partitions that share nodes, too; else those behind the promised ones of one may start on nodes of
+// another.
 func TestAllPromisesHold(t *testing.T) {
 	ruled(t, func(rt *rapid.T, rule Rule, heads int32) {
 		parts := 1
@@ -106,8 +105,7 @@ func TestPromisesAreKeptFree(t *testing.T) {
 }
 
 // due holds the promises of a plan, whose starts have been made, against a planner that knows nobody else who waits:
-// the
-// promised jobs in the order they are due.
+// the promised jobs in the order they are due.
 func (w *lawWorld) due(plan *Plan) {
 	for id, at := range plan.expected {
 		if j := w.jobs[id]; at != alloc.Never && j.State == core.Pending {

@@ -33,8 +33,7 @@ func (w *lawWorld) submitHet() {
 }
 
 // TestHetAllOrNothing lets het jobs come and go among others: their components start at one moment or not at all,
-// nothing
-// is given twice, and a planner kept up to date, with nodes that go and come, plans as one built cold.
+// nothing is given twice, and a planner kept up to date, with nodes that go and come, plans as one built cold.
 func TestHetAllOrNothing(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleEASYSJBF, RuleSJFEASY, RuleConservative} {

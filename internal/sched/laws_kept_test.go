@@ -95,10 +95,8 @@ func (w *lawWorld) submitArray() {
 }
 
 // TestPlansAreKept: whatever happens, a planner kept up to date plans as one built cold, that goes through every job
-// and
-// every ending: with nodes that come, go and change, partitions of several tiers, jobs that name several of them,
-// arrays,
-// jobs that are late, and plans of which nothing is made.
+// and every ending: with nodes that come, go and change, partitions of several tiers, jobs that name several of them,
+// arrays, jobs that are late, and plans of which nothing is made.
 func TestPlansAreKept(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleEASYSJBF, RuleSJFEASY, RuleConservative} {

@@ -9,8 +9,7 @@ import (
 )
 
 // TestNodesOfUsers lets nodes become one user's and anybody's again while jobs of several users come and go: no job
-// starts on
-// a node that is kept to another, and a planner kept up to date plans as one built cold.
+// starts on a node that is kept to another, and a planner kept up to date plans as one built cold.
 func TestNodesOfUsers(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleSJFEASY, RuleConservative} {

@@ -43,6 +43,9 @@ func (ps *pass) waitsForOther(e *queueEntry) bool {
 
 // explainLicenses records which classes wait for licenses at the end of a pass.
 func (ps *pass) explainLicenses() {
+	if ps.p.classes.licensed == 0 {
+		return
+	}
 	for k, c := range ps.p.classes.byKey {
 		if c.licenses == nil || len(c.partitions) == 0 {
 			continue

@@ -9,8 +9,7 @@ import (
 )
 
 // TestLoadIsKept lets the bench load, at a small size, go on for a while: after every event the plan is that of a
-// planner
-// built cold, which goes through every job and every ending.
+// planner built cold, which goes through every job and every ending.
 func TestLoadIsKept(t *testing.T) {
 	t.Parallel()
 	l := newLoad(t, 120, 1200)

@@ -93,8 +93,7 @@ func (l *load) started(plan *Plan, byID map[core.JobID]*core.Job) (jobs []*core.
 var sizes = []struct{ nodes, pending int }{{1000, 10_000}, {10_000, 100_000}}
 
 // BenchmarkColdPass is the first pass over every pending job: EASY, no depth cut-off. Must reach: 1 s at 10,000 nodes
-// and
-// 100,000 pending.
+// and 100,000 pending.
 func BenchmarkColdPass(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(fmt.Sprintf("nodes=%d/pending=%d", size.nodes, size.pending), func(b *testing.B) {
@@ -113,9 +112,8 @@ func BenchmarkColdPass(b *testing.B) {
 }
 
 // BenchmarkIncrementalPass is a pass after one event on a cluster that has been planned: a job ends and what the plan
-// starts
-// takes its place, jobs are submitted and cancelled, priorities change, nodes go down and come up. Must reach: 5 ms, 99
-// times of 100.
+// starts takes its place, jobs are submitted and cancelled, priorities change, nodes go down and come up. Must reach: 5
+// ms, 99 times of 100.
 func BenchmarkIncrementalPass(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(fmt.Sprintf("nodes=%d/pending=%d", size.nodes, size.pending), func(b *testing.B) {

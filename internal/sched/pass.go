@@ -18,38 +18,46 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	}
 	p.enqueueEligible(now, plan)
 	p.expireSwitchWaits(now, plan)
+	ps := p.beginPass(plan)
+	ps.applyAdvance()
+	ps.walkQueues()
+	p.currentJob = 0
+	ps.finishLimits()
+	ps.explainLicenses()
+	ps.explainThrottled()
+	ps.provision()
+	ps.undo()
+	p.sharePromises(plan)
+	p.currentJob = 0
+	plan.classReasons, plan.hetReasons = p.classes.currentReasons(), p.hets.reasons()
+	return plan
+}
+
+// beginPass numbers the nodes and prepares those who know something of passes.
+func (p *Planner) beginPass(plan *Plan) *pass {
 	p.numberNodes()
 	p.nodes.BeginPass()
 	ps := &p.pass
 	*ps = pass{p: p, plan: plan, started: ps.started[:0], preemptions: preemptions{ps: ps}}
 	p.refusals.beginPass(&ps.started)
-	p.licenses.BeginPass(now, &ps.started)
-	p.finder.BeginPass(now)
-	if len(p.advance.List) > 0 {
-		ps.applyAdvance()
-	}
-	ps.walkQueues()
-	p.currentJob = 0
-	ps.finishLimits()
-	if p.classes.licensed > 0 {
-		ps.explainLicenses()
-	}
-	ps.explainThrottled()
-	ps.provision()
+	p.licenses.BeginPass(plan.Now, &ps.started)
+	p.finder.BeginPass(plan.Now)
+	return ps
+}
+
+// undo leaves the planner as the pass found it: without its reservations, starts and preemptions.
+func (ps *pass) undo() {
+	p := ps.p
 	p.reserved.Clear()
-	for i := len(ps.started) - 1; i >= 0; i-- { // leave the ledger as it was found
+	for i := len(ps.started) - 1; i >= 0; i-- {
 		p.jobs.Ends.Remove(ps.started[i])
 		p.release(ps.started[i].Alloc)
 	}
-	ps.preemptions.undoPreemption()
+	ps.preemptions.undo()
 	for i := range ps.started {
 		p.allocationPool.put(ps.started[i].Alloc)
 	}
 	clear(ps.started)
-	p.sharePromises(plan)
-	p.currentJob = 0
-	plan.classReasons, plan.hetReasons = p.classes.currentReasons(), p.hets.reasons()
-	return plan
 }
 
 // enqueueEligible moves jobs whose begin time has passed into their partition queues and records the next such time in
@@ -224,7 +232,7 @@ func (ps *pass) tryStart(s *partitionClass, j *core.Job) bool {
 			return false
 		}
 		return done > 0 || ps.isThrottled(j) || ps.isLimitedNow(s, j) || ps.place(s, j, 0) || ps.overLimit ||
-			ps.preemptions.preemptFor(s, j, 0, 1) || ps.overLimit
+			ps.preemptions.startFor(s, j, 0, 1) || ps.overLimit
 	}
 	skip, left := done, j.Array.Tasks.Len()-done
 	for task := range j.Array.Tasks.All() {
@@ -235,7 +243,7 @@ func (ps *pass) tryStart(s *partitionClass, j *core.Job) bool {
 		if ps.isThrottled(j) || ps.isLimitedNow(s, j) {
 			return true
 		}
-		if !ps.place(s, j, int32(task)) && (ps.overLimit || !ps.preemptions.preemptFor(s, j, int32(task), left)) {
+		if !ps.place(s, j, int32(task)) && (ps.overLimit || !ps.preemptions.startFor(s, j, int32(task), left)) {
 			return ps.overLimit
 		}
 		left--

@@ -65,8 +65,7 @@ func (c *Changes) Merge(d Changes) {
 	c.Jobs = append(c.Jobs, d.Jobs...)
 	if len(d.GoneNodes) > 0 { // see reservations below
 		c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n *core.Node) bool {
-			return slices.Contains(d.GoneNodes,
-				n.Name)
+			return slices.Contains(d.GoneNodes, n.Name)
 		})
 	}
 	c.Nodes = append(c.Nodes, d.Nodes...)
@@ -90,52 +89,47 @@ func (c *Changes) Merge(d Changes) {
 // IsEmpty reports whether there are no changes.
 func (c *Changes) IsEmpty() bool {
 	return len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations)+len(c.Meters) == 0 &&
-		c.Policy == nil &&
-		c.Preemption == nil && c.NewConfig == nil
+		c.Policy == nil && c.Preemption == nil && c.NewConfig == nil
 }
 
 // Planner keeps queues and free resources between passes, so that a pass costs what changed. See the package comment.
 type Planner struct {
-	cfg        Config
-	nodes      *cluster.Nodes
-	jobs       *cluster.Jobs
-	ledger     *ledger.Ledger        // of nodes
-	reserved   *cluster.Reservations // of the pass
-	advance    *cluster.Advances
-	licenses   *license.Licenses
-	finder     *reserve.Finder
-	refusals   refusals
-	classes    classSet
-	partitions []*partition // in config order
+	cfg Config
 
-	pending       map[core.JobID]pendingJob // jobs that may start, now or from their begin time on
-	ineligible    queue                     // pending jobs whose begin time lies ahead, by that time
-	switchWaiters queue                     // jobs that wait for few switches, by the time at which that ends
-	hets          hetJobs
+	// The cluster.
+	nodes    *cluster.Nodes
+	jobs     *cluster.Jobs
+	ledger   *ledger.Ledger // of nodes
+	advance  *cluster.Advances
+	licenses *license.Licenses
+	limits   *limitState // nil: there are none
+	meters   map[meterKey]*policy.Meter
+	whoFunc  func(*core.Spec, core.PartitionName) (policy.Who, bool)
 
-	timetable *timetable.Timetable // of RuleConservative
+	// The pending jobs.
+	pending          map[core.JobID]pendingJob // jobs that may start, now or from their begin time on
+	ineligible       queue                     // pending jobs whose begin time lies ahead, by that time
+	switchWaiters    queue                     // jobs that wait for few switches, by the time at which that ends
+	throttledJobs    map[core.JobID]*core.Job  // pending jobs whose array has a limit on running tasks
+	hets             hetJobs
+	classes          classSet
+	partitions       []*partition // in config order
+	advanceEntries   int          // entries in the partitions' advanceQueue
+	classWalks       int64        // number of walks by class
+	classWalkMinJobs int          // queues are walked by class from so many jobs on; for fewer it costs more than it saves
 
-	limits  *limitState // nil: there are none
-	meters  map[meterKey]*policy.Meter
-	whoFunc func(*core.Spec, core.PartitionName) (policy.Who, bool)
+	// What a pass knows from earlier passes.
+	pass          pass
+	currentJob    core.JobID            // see CurrentJob
+	reserved      *cluster.Reservations // of the pass
+	refusals      refusals
+	finder        *reserve.Finder
+	victims       *victim.Search
+	timetable     *timetable.Timetable // of RuleConservative
+	lastPromises  planPromises         // of the last plan
+	sparePromises planPromises         // for the next one to fill
 
-	unreserved     []*ledger.Node // scratch
-	advanceEntries int            // entries in the partitions' advanceQueue
-
-	throttledJobs map[core.JobID]*core.Job // pending jobs whose array has a limit on running tasks
-
-	// Queues are walked by class from so many jobs on. For fewer it costs more than it saves.
-	classWalkMinJobs int
-
-	victims *victim.Search
-
-	currentJob core.JobID // see CurrentJob
-
-	classWalks     int64
-	pass           pass
 	allocationPool allocationPool
-	lastPromises   planPromises // of the last plan
-	sparePromises  planPromises // for the next one to fill
 	passScratch
 }
 
@@ -144,8 +138,10 @@ type passScratch struct {
 	buffer fit.Buffer
 	free   ledger.Resources
 	walks  []queueWalk
+	left   []*ledger.Node // see explainAdvance
 }
 
+// partition is a partition with its queues.
 type partition struct {
 	core.Partition
 	nodes        *cluster.Set
@@ -190,8 +186,7 @@ func (s *allocationPool) put(h *ledger.Allocation) {
 // New returns an empty planner.
 func New(cfg Config) *Planner {
 	p := &Planner{
-		cfg: cfg, nodes: cluster.NewNodes(),
-		pending: map[core.JobID]pendingJob{},
+		cfg: cfg, nodes: cluster.NewNodes(), pending: map[core.JobID]pendingJob{}, classWalkMinJobs: 64,
 	}
 	p.ledger, p.jobs = p.nodes.Ledger, cluster.NewJobs(p.nodes)
 	p.reserved, p.advance = cluster.NewReservations(p.nodes), cluster.NewAdvances(p.nodes)
@@ -205,7 +200,6 @@ func New(cfg Config) *Planner {
 	p.whoFunc = whoFuncOf(p.classes.partitions)
 	p.hets.planner = p
 	p.usePreemption(cfg.Preemption)
-	p.classWalkMinJobs = 64
 	p.victims = victim.New(p.ledger, &p.buffer)
 	p.ledger.SetTopology(cfg.Topology)
 	p.ledger.SetRules(ledger.RulesOf(cfg.AllocUnit, cfg.Partitions, cfg.Hosts))

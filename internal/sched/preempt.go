@@ -108,16 +108,16 @@ func (pr *preemptions) victimsMayExist(s *partitionClass) bool {
 	return false
 }
 
-// preemptFor preempts jobs for one that cannot start now, if it may and that helps. The job starts on CPUs of jobs that
+// startFor preempts jobs for one that cannot start now, if it may and that helps. The job starts on CPUs of jobs that
 // are suspended for it, or gets a reservation for when its victims are gone. left is the number of array tasks still to
 // start.
-func (pr *preemptions) preemptFor(s *partitionClass, j *core.Job, task int32, left int) (started bool) {
+func (pr *preemptions) startFor(s *partitionClass, j *core.Job, task int32, left int) (started bool) {
 	pr.ps.p.licenses.Placing = j.ID
 	if s.preemptor == nil {
 		return false
 	}
 	for i := range s.options {
-		if pr.preemptFor(&s.options[i], j, task, left) {
+		if pr.startFor(&s.options[i], j, task, left) {
 			return true
 		}
 	}
@@ -393,8 +393,8 @@ func (pr *preemptions) before(h *ledger.Allocation) *ledger.Allocation {
 	}
 }
 
-// undoPreemption restores the running jobs. If a job found no victims, the plan wakes when the next exemption ends.
-func (pr *preemptions) undoPreemption() {
+// undo restores the running jobs. If a job found no victims, the plan wakes when the next exemption ends.
+func (pr *preemptions) undo() {
 	p := pr.ps.p
 	for i := range pr.ps.plan.Preempts {
 		v := &pr.ps.plan.Preempts[i]

@@ -9,8 +9,7 @@ import (
 )
 
 // TestFillingIsPlannedToTheEnd: a job that lasts as long as its reservation of licenses is not promised a start on
-// nodes
-// that somebody else has reserved before that ends.
+// nodes that somebody else has reserved before that ends.
 func TestFillingIsPlannedToTheEnd(t *testing.T) {
 	t.Parallel()
 	p := planner()
@@ -36,8 +35,7 @@ func TestFillingIsPlannedToTheEnd(t *testing.T) {
 }
 
 // TestTasksOfSeveralKindsAreKept: what is kept for a job that asks for GPUs of several types as a whole is enough for
-// its
-// tasks, however few of the GPUs a node gives.
+// its tasks, however few of the GPUs a node gives.
 func TestTasksOfSeveralKindsAreKept(t *testing.T) {
 	t.Parallel()
 	p := planner()

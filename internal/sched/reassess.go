@@ -2,17 +2,17 @@ package sched
 
 import "bireme.dev/bireme/internal/sched/cluster"
 
-// What a class could do if nothing ran is another matter when nodes go down or come up, but seldom: most classes could
-// spare many nodes before they could not start any more. So each is looked at again only when as many went down as it
-// could spare, or when one came up and it could not start before.
+// Whether idle nodes could hold a class may change when nodes go down or come up, but seldom does: most classes can
+// spare many nodes. So a class is assessed again only when as many nodes went down as it can spare, or when one came up
+// and the class could not start before.
 
 // classWatch records which classes must be assessed again, and when.
 type classWatch struct {
 	downs  int64 // nodes that went down so far
 	cameUp bool  // some came up just now
 	due    dueHeap
-	unfit  map[*classInfo]bool // that could not start in some of their partitions
-	other  map[*classInfo]bool // that are not countable: whenever nodes change
+	unfit  map[*classInfo]bool // classes that could not start in some of their partitions
+	other  map[*classInfo]bool // classes that are not countable: assessed whenever nodes change
 }
 
 // classDue is a class to assess again when so many nodes have gone down.
@@ -21,7 +21,7 @@ type classDue struct {
 	class *classInfo
 }
 
-// dueHeap is a heap of them. Classes come and go with every job, so it is done by hand, without making anything.
+// dueHeap is a heap by downs. Classes come and go with every job, so it is written without interfaces, which allocate.
 type dueHeap []classDue
 
 func (d *dueHeap) push(x classDue) {

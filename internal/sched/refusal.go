@@ -116,8 +116,8 @@ func (rf *refusals) lastReservationBefore(s *partitionClass, end core.Time) (bey
 	return max(beyond, rf.reserved.LastBefore(end))
 }
 
-// record records that no job of the class can start that still runs at the latest reservation which was in the
-// way of this one. Without reservations in the way no job of the class can. It holds until enough comes free.
+// record records that no job of the class can start that still runs at the latest reservation which was in the way of
+// this one. Without reservations in the way no job of the class can. It holds until enough comes free.
 func (rf *refusals) record(s *partitionClass, end core.Time) {
 	req := &s.req
 	r := refusal{freedSeq: rf.nodes.Freed.Next(), from: rf.lastReservationBefore(s, end), nodes: 1,
@@ -166,8 +166,7 @@ func (rf *refusals) recordNoRoom(s *partitionClass) {
 	rf.closeClass(s, 0)
 }
 
-// recordOnFreed is record for a job that was tried only on nodes that came free since its class was
-// refused.
+// recordOnFreed is record for a job that was tried only on nodes that came free since its class was refused.
 func (rf *refusals) recordOnFreed(s *partitionClass, end core.Time) {
 	r := refusal{
 		freedSeq: rf.nodes.Freed.Next(), from: rf.lastReservationBefore(s, end),

@@ -5,9 +5,8 @@ import (
 	"bireme.dev/bireme/internal/sched/cluster"
 )
 
-// Refused classes sleep until a node with enough free CPUs and memory for a task appears: a walk by class skips
-// them. The list has what each needs, so that most are skipped without looking at the class when something
-// came free.
+// Refused classes sleep until a node with enough free CPUs and memory for a task appears: a walk by class skips them.
+// The list has what each needs, so that most are skipped without looking at the class when something came free.
 
 // sleepingClass is a class that sleeps, with the least free CPUs and memory of a node that wake it.
 type sleepingClass struct {

@@ -5,8 +5,8 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 )
 
-// A job that asks for few switches waits for them for a while: until then it is in a class that is placed on so few
-// only, afterwards in one that is not. The moment follows from the job alone.
+// A job that asks for few switches waits for them for a while. Until then it is in a class that is placed on so few
+// switches only, afterwards in one without that limit. That time depends on the job alone.
 
 // switchLimit returns how many leaf switches a job wants at most and until when it waits for that; 0: any number.
 func (cs *classSet) switchLimit(j *core.Job) (switches int32, until core.Time) {

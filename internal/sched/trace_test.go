@@ -139,8 +139,7 @@ func play(t *testing.T, rule Rule, procs int64, jobs []swfJob) {
 }
 
 // TestTraces holds the rules against figures of an independent simulator. The traces are not ours to carry: their
-// folder
-// comes from the environment.
+// folder comes from the environment.
 func TestTraces(t *testing.T) {
 	dir := os.Getenv("BIREME_TRACES")
 	if dir == "" {

@@ -9,7 +9,7 @@ import (
 
 // TrialResult is when and where a job would start if it were submitted.
 type TrialResult struct {
-	Start     core.Time // 0: nobody knows
+	Start     core.Time // 0: not known
 	Estimate  bool
 	Partition core.PartitionName
 	CPUs      int64

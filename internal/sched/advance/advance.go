@@ -15,16 +15,17 @@ import (
 type Reservation struct {
 	*core.AdvanceReservation
 	Nodes      map[core.NodeName]bool // its nodes; nil: it sets none aside
-	Windows    []Window               // its occurrences that are not over, soonest first; see roll
-	RecursFrom core.Time              // if not 0, it comes again from then on, too far off to tell when
+	Windows    []Window               // its occurrences that are not over, soonest first; see UpdateWindows
+	RecursFrom core.Time              // if not 0, it recurs from then on, beyond Windows
 }
 
-// Window is one occurrence.
+// Window is one occurrence of an advance reservation.
 type Window struct{ Start, End core.Time }
 
-// maxWindows is how many of a reservation that comes again are told apart.
+// maxWindows is how many windows of a recurring reservation are computed.
 const maxWindows = 32
 
+// New returns a reservation without windows; see UpdateWindows.
 func New(r *core.AdvanceReservation, names alloc.HostsFunc) *Reservation {
 	a := &Reservation{AdvanceReservation: r}
 	if r.Nodes != "" {
@@ -55,8 +56,7 @@ func (r *Reservation) UpdateWindows(now core.Time, zone *time.Location) {
 	}
 }
 
-// Overlaps tells whether a job that is there from one moment to another is there while r is. slack is how far it may
-// reach into r.
+// Overlaps reports whether a job that runs between two times overlaps r. slack is how far it may reach into r.
 func (r *Reservation) Overlaps(from, end, slack core.Time) bool {
 	for _, w := range r.Windows {
 		if w.Start += slack; w.End > from && w.Start < w.End {
@@ -76,7 +76,7 @@ func (r *Reservation) IsActive(t core.Time) bool {
 	return r.RecursFrom != 0 && t >= r.RecursFrom
 }
 
-// WindowFor gives the occurrence in which a job that starts at a moment and ends at end would run.
+// WindowFor returns the window in which a job between two times would run.
 func (r *Reservation) WindowFor(from, end core.Time) (Window, bool) {
 	for _, w := range r.Windows {
 		if w.Start <= from && end <= w.End && end != alloc.Never {
@@ -145,7 +145,7 @@ func Options(books []*Reservation, s *core.Spec) (in []*Reservation, out bool) {
 	return in, true
 }
 
-// Key is what tells a job apart from others of its shape as regards reservations and licenses: "" for most.
+// Key says what distinguishes the class of a job as regards advance reservations and licenses; "" for most jobs.
 func Key(books []*Reservation, s *core.Spec) string {
 	x := s.Extra
 	if len(books) == 0 && (x == nil || x.Reservation == "" && x.Licenses == "" && x.Signal == nil) {
@@ -170,7 +170,7 @@ func Key(books []*Reservation, s *core.Spec) string {
 	return key
 }
 
-// CoresOn is how many cores a reservation has of the nth of its nodes: as evenly as it goes.
+// CoresOn returns how many cores a reservation has of the nth of its nodes. They are distributed evenly.
 func (r *Reservation) CoresOn(n, of int) int32 {
 	each := r.CoreCount / int32(of)
 	if int32(n) < r.CoreCount%int32(of) {

@@ -14,7 +14,7 @@ type Terms struct {
 	Partition  core.PartitionName // where it runs: MaxCPUsPerNode counts by partition
 }
 
-// TermsOf gives the terms of an allocation that a spec asked for.
+// TermsOf returns the terms of an allocation that a spec asked for.
 func TermsOf(s *core.Spec, al *core.Alloc) Terms {
 	t := Terms{Exclusive: s.Shape.Exclusive, Partition: al.Partition}
 	if al.More != nil {

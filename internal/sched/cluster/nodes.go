@@ -15,8 +15,8 @@ type Nodes struct {
 	freedAtPass int64 // first entry of Freed since the current pass began
 
 	Changed Log // nodes on which anything changed; read by cached searches
-	// Tracking says that Changed and the ends of jobs on nodes are recorded: there are at least TrackMinNodes. For
-	// fewer it costs more than it saves.
+	// Tracking says that Changed and the ends of jobs on nodes are recorded: there are at least TrackMinNodes. For fewer
+	// it costs more than it saves.
 	Tracking      bool
 	TrackMinNodes int
 

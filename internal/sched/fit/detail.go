@@ -12,10 +12,10 @@ import (
 )
 
 // requestDetail is the part of a request that few jobs have. Without it all checks take a short path. GPUs of a whole
-// job are distributed by units: n.tasks counts units, and each node gets tasks and GPUs by its units. So node choice
-// has one number to look at, as for other jobs.
+// job are distributed by units: Request.Tasks counts units, and each node gets tasks and GPUs by its units. So node
+// choice has one number to look at, as for other jobs.
 type requestDetail struct {
-	tasks        int32         // of the job, if n.tasks counts units instead
+	tasks        int32         // of the job, if Request.Tasks counts units instead
 	tasksPerUnit int32         // with tasks per GPU a unit is one GPU with so many tasks; 0: tasks are shared out evenly
 	gres         []gresRequest // generic resources, typed ones of a name first
 	MixedTypes   bool          // several of them are asked for as a whole
@@ -32,11 +32,11 @@ type requestDetail struct {
 	gresPerSocket      bool // some asks are of so many at each socket
 
 	maxSharing       int32              // up to so many jobs on a CPU
-	exclusive        bool               // the partition gives whole nodes
+	exclusive        bool               // the partition allocates whole nodes
 	limitedPartition core.PartitionName // that is bounded in its CPUs of a node,
 	cpuLimit         int32              // which are so many
 
-	evenTasks  bool  // Tasks are dealt out to all nodes in turn, not to one node after the other
+	evenTasks  bool  // tasks are distributed to all nodes in turn, not to one node after the other
 	cyclicCPUs uint8 // CPUs are taken of each socket in turn: 1 by the task, 2 one by one
 	Layout     map[core.NodeName]int32
 	sequence   []core.NodeName // of the nodes in layout
@@ -50,7 +50,7 @@ type gresRequest struct {
 	socket            int64 // on each of the sockets, which is counted in node already
 }
 
-// readDetail reads the rare part of a shape; nil if there is none. It lowers or raises n to match.
+// readDetail sets Detail to the rare part of a shape, if it has one, and adjusts the request.
 func (req *Request) readDetail(s *core.Spec) {
 	m, x := s.Shape.More, s.Extra
 	if isPlainShape(m) && (x == nil || x.Distribution == "") {
@@ -78,7 +78,7 @@ func (req *Request) readDetail(s *core.Spec) {
 	req.Detail = w
 }
 
-// isPlainShape reports whether a shape has nothing here that is about what a node gives.
+// isPlainShape reports whether a shape has no rare part.
 func isPlainShape(m *core.ShapeMore) bool {
 	return m == nil || m.TasksPerSocket|m.TasksPerCore|m.TasksPerGPU|m.CPUsPerGPU|m.Sockets|m.Cores|m.Threads|
 		m.CoreSpec|m.ThreadSpec == 0 &&
@@ -141,7 +141,7 @@ func (w *requestDetail) readShape(req *Request, sh *core.Shape) {
 	}
 }
 
-// addPerNode takes over what is asked for on each node.
+// addPerNode adds what is asked for on each node.
 func (w *requestDetail) addPerNode(list []core.Gres) {
 	for _, g := range list {
 		w.gres = append(w.gres, gresRequest{name: g.Name, gresType: g.Type, node: g.Count})
@@ -159,7 +159,7 @@ func (w *requestDetail) capNodes(req *Request) {
 	}
 }
 
-// String tells of what is rare in a need, for people.
+// String describes the detail, for a message.
 func (w *requestDetail) String() string {
 	if w == nil {
 		return ""
@@ -242,7 +242,7 @@ func shareOf[T int32 | int64](units, of int32, what T) T {
 	return T((int64(units)*int64(what) + int64(of) - 1) / int64(of))
 }
 
-// gresCount returns how many of a resource a node gives for so many units and tasks, at most.
+// gresCount returns the maximum of a resource that so many units and tasks use on a node.
 func (w *requestDetail) gresCount(req *Request, a *gresRequest, units, tasks int32) int64 {
 	c := a.node + a.task*int64(tasks)
 	if a.total > 0 {
@@ -257,7 +257,7 @@ type nodeUsage struct {
 	mem         core.Bytes
 }
 
-// cpusAndMem works out CPUs and memory for so many tasks and GPUs on a node.
+// cpusAndMem computes CPUs and memory for so many tasks and GPUs on a node.
 func (w *requestDetail) cpusAndMem(req *Request, node *ledger.Node, tasks int32, gpus int64) nodeUsage {
 	c := max(tasks*req.CpusPerTask, req.MinCPUs, int32(gpus)*w.cpusPerGPU)
 	p := nodeUsage{tasks: tasks, cpus: node.CPULayout.RoundUp(c)}
@@ -369,7 +369,7 @@ func (req *Request) supplyAt(view *ledger.View, node *ledger.Node, b *ledger.Res
 	return s, s.countCPUs(view)
 }
 
-// nodeSupply is what a node could give a job at the moment looked at.
+// nodeSupply is what a node has for a job under a view.
 type nodeSupply struct {
 	req   *Request
 	node  *ledger.Node
@@ -645,7 +645,7 @@ func (w *requestDetail) distribute(req *Request, picks []Choice) (tasks []int32,
 	return tasks, totals
 }
 
-// distributeTotal gives one to each, and then to each in order up to what it may have.
+// distributeTotal gives one to each, then to each in order up to its maximum.
 func distributeTotal(total int64, most []int64) []int64 {
 	out := make([]int64, len(most))
 	for i := range most {
@@ -667,7 +667,7 @@ func (req *Request) fillsNodes() bool {
 	return req.Detail == nil || !req.Detail.evenTasks
 }
 
-// withoutMemory is w without wishes for memory.
+// withoutMemory is w without requests for memory.
 func (w *requestDetail) withoutMemory() *requestDetail {
 	if w == nil {
 		return nil
@@ -680,8 +680,8 @@ func (w *requestDetail) withoutMemory() *requestDetail {
 // MayShare reports whether the job may be on CPUs that others are on.
 func (req *Request) MayShare() bool { return req.Detail != nil && req.Detail.maxSharing > 1 }
 
-// applySharing applies what a partition says of sharing and of CPUs. A need is copied for each partition, what is rare
-// of it is not.
+// applySharing applies a partition's settings of sharing and CPUs. A request is copied for each partition, but Detail
+// is shared, so it is copied here.
 func (req *Request) applySharing(p *core.Partition) {
 	whole, force, jobs, _ := core.ParseSharing(p.OverSubscribe)
 	if req.Detail == nil && !whole && !force && p.MaxCPUsPerNode == 0 {

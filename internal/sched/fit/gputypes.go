@@ -12,8 +12,8 @@ func (w *requestDetail) countTotals() (n int) {
 	return n
 }
 
-// gpuOffer returns what a node gives of each kind that is still missing, at most most of all together, and how many
-// Tasks it could have.
+// gpuOffer returns what a node has of each kind that is still missing, at most so many in all, and how many tasks it
+// could take.
 func (s *nodeSupply) gpuOffer(missing []int64, most int64) (counts []int64, sum int64, tasks int32) {
 	req, w := s.req, s.req.Detail
 	counts = make([]int64, len(w.gres))
@@ -64,7 +64,7 @@ func (w *requestDetail) totals() []int64 {
 	return out
 }
 
-// chooseTypes is choose for such jobs.
+// chooseTypes is Choose for jobs that ask for several kinds of GPUs for the whole job.
 func (req *Request) chooseTypes(view *ledger.View, buf []Choice) []Choice {
 	w := req.Detail
 	picks, missing, tasks := buf[:0], w.totals(), int64(0)

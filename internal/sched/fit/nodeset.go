@@ -149,7 +149,7 @@ func (s setSearch) byWeight(all []Candidate, try func([]Candidate) []Choice) []C
 	return nil
 }
 
-// assignTasks gives each node its tasks.
+// assignTasks assigns tasks to the nodes.
 func (s setSearch) assignTasks(picks []Choice) []Choice {
 	if picks == nil {
 		return nil

@@ -31,8 +31,9 @@ func (req *Request) Accepts(node *ledger.Node, view *ledger.View) bool {
 }
 
 // Choose finds nodes for the whole job, or none: the first node that has room for all of it if it may be on one;
-// otherwise the first nodes in order that have room, nodes that must be used before all others; or, if there is more to
-// it, what seek finds. Jobs that ask for GPUs as a whole get as few nodes as will do (both as Slurm 22.05).
+// otherwise the first nodes in order that have room, required nodes before all others; or, for requests with a
+// setRequest, what setSearch finds. Jobs that ask for GPUs of the whole job get as few nodes as possible (both as Slurm
+// 22.05).
 func (req *Request) Choose(view ledger.View, buf []Choice) []Choice {
 	if req.Invalid != "" {
 		return nil
@@ -59,13 +60,13 @@ func (req *Request) Choose(view ledger.View, buf []Choice) []Choice {
 		}
 	}
 	enough := len(picks) >= int(req.NodesMin) && room >= int64(req.Tasks)
-	// if nothing ran, it is asked whether, not where; hunts go by price
+	// if idle the question is whether it fits, not where; a search for victims orders nodes by cost
 	alone := !view.IfIdle && view.FreeFunc == nil && len(req.Required) == 0 && req.fitsOneNode()
 	for _, node := range view.Nodes {
 		if !alone && (enough || len(picks) >= int(req.NodesMax)) {
 			break
 		}
-		// Room first: most nodes have none, and that is told without looking at the node itself.
+		// Room first: most nodes have none, and that check does not load the node's record.
 		r := req.TasksAt(&view, node)
 		if r <= 0 || enough && r < req.Tasks || !req.Accepts(node, &view) || len(req.Required) > 0 &&
 			req.Required[node.Record.Name] {
@@ -94,9 +95,9 @@ func (req *Request) Choose(view ledger.View, buf []Choice) []Choice {
 	return picks
 }
 
-// chooseFew is for jobs with a node limit whose tasks do not fit the first nodes that have any room, and for those that
-// want as few as will do: of the sets that do, it finds the one whose nodes come first in order. So a choice stays what
-// it is while others take what it leaves, which a plan with several promises lives by.
+// chooseFew is for jobs with a node limit whose tasks do not fit on the first nodes that have any room, and for those
+// that want as few nodes as possible. Of the sets that suffice it finds the one whose nodes come first in order. So a
+// choice does not change while other jobs take what it leaves, which reservations rely on.
 func (req *Request) chooseFew(view ledger.View, buf []Choice) []Choice {
 	picks := buf[:0]
 	for _, must := range [...]bool{true, false} {
@@ -109,15 +110,14 @@ func (req *Request) chooseFew(view ledger.View, buf []Choice) []Choice {
 			}
 		}
 	}
-	// The roomiest would do, or none; each that comes before one of them takes the place of the last if that will do, too.
+	// Start with the roomiest. Each node that comes before one of them replaces the last if the room still suffices.
 	most := min(len(picks), int(req.NodesMax))
 	order := make([]int, len(picks))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order[min(len(req.Required), most):], func(i, k int) int {
-		return cmp.Compare(picks[k].Capacity,
-			picks[i].Capacity)
+		return cmp.Compare(picks[k].Capacity, picks[i].Capacity)
 	})
 	in := make([]bool, len(picks))
 	var room, had int64
@@ -135,7 +135,7 @@ func (req *Request) chooseFew(view ledger.View, buf []Choice) []Choice {
 	}
 	last, k := most-1, 0
 	for i, p := range picks {
-		for last >= 0 && order[last] < i { // it is settled
+		for last >= 0 && order[last] < i { // it is decided
 			last--
 		}
 		if !in[i] && last >= 0 {
@@ -158,8 +158,8 @@ func (req *Request) chooseFew(view ledger.View, buf []Choice) []Choice {
 	return picks
 }
 
-// assignTasks gives each node its tasks: node after node is filled, as long as one is left for each that comes after;
-// or evenly.
+// assignTasks assigns tasks to nodes: it fills one node after the other, with one task left for each node behind it, or
+// distributes them evenly.
 func (req *Request) assignTasks(picks []Choice) {
 	left := req.Tasks
 	for i := range picks {
@@ -259,7 +259,7 @@ func CheckRequest(l *ledger.Ledger, req *Request, in map[core.NodeName]bool, nod
 	return f
 }
 
-// describeLargest tells what there is, for people.
+// describeLargest describes the nodes, for a message.
 func describeLargest(nodes []*ledger.Node) string {
 	var cpus int32
 	var mem core.Bytes

@@ -21,7 +21,7 @@ type Request struct {
 	MemPerNode         core.Bytes
 	memPerCPU          core.Bytes
 	allMem             bool       // --mem=0
-	maxMemPerNode      core.Bytes // the partition gives no more on a node; 0: any
+	maxMemPerNode      core.Bytes // the partition's limit; 0: none
 	Exclusive          bool
 	blocks             bool         // whole blocks of nodes that are split
 	Gres               []core.Gres  // typed ones first, each kind once
@@ -29,9 +29,9 @@ type Request struct {
 	Required, Excluded map[core.NodeName]bool
 	features           []string
 	tmpDisk            core.Bytes     // that each node must have; it is not shared out
-	Uid                uint32         // whose it is, if he has nodes of his own; see Ledger.KeptUser
+	Uid                uint32         // its user, if nodes are kept to that user; see Ledger.KeptUser
 	Set                *setRequest    // what is asked of the nodes as a whole; nil: nothing
-	User               core.UserName  // whose jobs alone may be beside it; "": anybody's
+	User               core.UserName  // only jobs of this user may share its nodes; "": any
 	Detail             *requestDetail // what few jobs ask for of each node
 	single             singleFit
 	Invalid            string // a part of the request that cannot be read: it fits nowhere
@@ -49,7 +49,7 @@ type Key struct {
 	rest string
 }
 
-// KeyOf gives the key of a spec's request.
+// KeyOf returns the key of a spec's request.
 func KeyOf(s *core.Spec) Key {
 	sh := &s.Shape
 	k := Key{
@@ -109,6 +109,7 @@ func appendDetail(b []byte, m *core.ShapeMore) []byte {
 	return b
 }
 
+// RequestOf returns the request of a spec.
 func RequestOf(s *core.Spec, names alloc.HostsFunc) Request {
 	sh := &s.Shape
 	req := Request{
@@ -242,7 +243,7 @@ func (req *Request) Usage(node *ledger.Node, tasks int32, b *ledger.Resources) l
 	return u
 }
 
-// plainUsage is what it asks for of the node.
+// plainUsage is Usage without detail and blocks.
 func (req *Request) plainUsage(node *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
 	u := ledger.Resources{Cpus: node.CPULayout.RoundUp(max(tasks*req.CpusPerTask, req.MinCPUs)), Mem: req.MemPerNode,
 		Allocs: -1}
@@ -279,7 +280,7 @@ func (req *Request) plainUsage(node *ledger.Node, tasks int32, b *ledger.Resourc
 	return u
 }
 
-// String tells what a job needs, for people.
+// String describes the request, for a message.
 func (req *Request) String() string {
 	nodes := fmt.Sprintf("%d node(s)", req.NodesMin)
 	if req.NodesMax > req.NodesMin && req.NodesMax < req.Tasks {

@@ -9,13 +9,13 @@ type RoomTotals struct {
 	// Of the roomiest nodes, as many as the job may have: those with more room than low, and some with that.
 	lowest, aboveLowest int32
 	aboveTotal          int64 // room on those above
-	unbounded           bool  // some had more room than is told apart: nothing is known of the roomiest
+	unbounded           bool  // some had more room than maxRoomCounted: the roomiest are not known
 }
 
-// maxRoomCounted is up to how much room of a node is told apart: one that stands for a whole machine is judged by a
-// choice.
+// maxRoomCounted is the most room of a node that is counted. A node that stands for a whole machine has more.
 const maxRoomCounted = 4096
 
+// NewRoomTotals returns the sums over no nodes. rooms is memory to reuse.
 func NewRoomTotals(req *Request, rooms []int32) RoomTotals {
 	return RoomTotals{req: req, Rooms: append(rooms[:0], 0)}
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // setRequest is what a job, its partition or the network asks of its nodes as a whole. Most jobs of most clusters have
-// none and take the first nodes with room; those with one go the long way: see seek.
+// none and take the first nodes with room; the others need setSearch.
 type setRequest struct {
-	Constraint, Preferred *grammar.Constraint // --constraint, unless need.features says it all, and --prefer
+	Constraint, Preferred *grammar.Constraint // --constraint, unless Request.features has all of it, and --prefer
 	text                  string              // hard, as it was written
 	Contiguous            bool
 	WantsMax              bool  // as many nodes as can be had
@@ -111,7 +111,7 @@ func (req *Request) BindLedger(l *ledger.Ledger, scratch *Scratch, lln bool) {
 	}
 }
 
-// String tells what is wished, for people.
+// String describes the request, for a message.
 func (w *setRequest) String() (t string) {
 	if w.Constraint != nil {
 		t += ", constraint " + w.text
@@ -125,8 +125,8 @@ func (w *setRequest) String() (t string) {
 	return t
 }
 
-// parseConstraint reads a constraint that admission has let in. One that cannot be read is in need.unreadable, and its
-// job fits nowhere.
+// parseConstraint parses a constraint that admission has accepted. One that cannot be parsed is in Request.Invalid, and
+// its job fits nowhere.
 func parseConstraint(text string) *grammar.Constraint {
 	c, err := grammar.ParseConstraint(text)
 	if err != nil {
@@ -135,7 +135,7 @@ func parseConstraint(text string) *grammar.Constraint {
 	return c
 }
 
-// Accepts reports whether a node may be among those of a job, whatever the others are.
+// accepts reports whether a node may be among those of a job, whatever the others are.
 func (w *setRequest) accepts(n *core.Node) bool {
 	return w.Constraint == nil && w.Preferred == nil || nodeMeets(w.Constraint, n) || w.Preferred != nil &&
 		nodeMeets(w.Preferred, n)

@@ -79,7 +79,7 @@ func (c *leafChoice) chooseInTree(net *ledger.Topology) []Choice {
 	return nil
 }
 
-// chooseInBlocks takes the smallest sort of block that is large enough, and of several the one that leaves least over.
+// chooseInBlocks takes the smallest kind of block that is large enough, and of several the one that leaves least over.
 // A job that fits in one such block never uses parts of two.
 func (c *leafChoice) chooseInBlocks(net *ledger.Topology) []Choice {
 	for i, size := range net.Sizes {

@@ -17,7 +17,7 @@ type Allocation struct {
 	Terms        alloc.Terms
 	ArrayBase    core.JobID // of its array, or 0
 	End          core.Time  // latest end; unset for starts of a pass
-	Job          *core.Job  // whose it is
+	Job          *core.Job  // that holds it
 	LimitUse     *policy.Stake
 	Nodes        []*Node // its nodes, as of
 	NodesVersion int     // this version of the ledger; see Ledger.NodesOf

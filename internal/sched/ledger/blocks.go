@@ -4,8 +4,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Blocks is how a node is split into equal parts, for jobs that take whole ones. Others share the node as they
-// always do.
+// Blocks is how a node is split into equal parts, for jobs that take whole ones. Others share the node as they always
+// do.
 type Blocks struct {
 	Count int32
 	Cpus  int32 // of one

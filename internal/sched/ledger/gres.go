@@ -75,8 +75,8 @@ func (g *Gres) freeUnits() []core.Unit {
 }
 
 // closestUnits picks units of a kind: joined by one set of links if there is one that has enough, else by as few as
-// will do;
-// among those, at sockets that have CPUs for the job; of equals the smaller set, so that larger ones stay whole.
+// will do; among those, at sockets that have CPUs for the job; of equals the smaller set, so that larger ones stay
+// whole.
 func (node *Node) closestUnits(free []core.Unit, count int, cpus int32, near []core.Unit) []core.Unit {
 	if len(free) <= count {
 		return free

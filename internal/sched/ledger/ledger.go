@@ -63,8 +63,8 @@ type Gres struct {
 	Capability int32 // compute capability
 }
 
-// MaxNamedCPUs is up to how many CPUs of a node jobs are given by name. A bigger "node" stands for a whole machine, as
-// in traces, where naming tens of thousands of them for each job would cost more than all else and serve nobody.
+// MaxNamedCPUs is the number of CPUs of a node up to which jobs get CPUs by number. A bigger "node" stands for a whole
+// machine, as in traces, where naming tens of thousands of them for each job would be too slow.
 const MaxNamedCPUs = 4096
 
 // Bitset is a set of small integers.
@@ -117,7 +117,7 @@ func New() *Ledger {
 func (l *Ledger) SetRules(r Rules) { l.Rules = r }
 
 // SetNode makes a node known or replaces what is known of it. It returns true if the node's balance is that of an empty
-// node, because it is new or its hardware changed: the caller, who knows what is held there, books it with Force.
+// node, because it is new or its hardware changed: the caller books what jobs hold there with ForceAllocate.
 func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 	l.countKept(n, 1)
 	if node := l.Nodes[n.Name]; node != nil {
@@ -366,7 +366,7 @@ func (node *Node) Book(b *Resources, users []uint8, na *core.NodeAlloc, t alloc.
 			b.Gres[at] += int64(sign) * int64(na.CPUs)
 		}
 	}
-	if na.CPUs > 0 { // a suspended job that has lent all of its CPUs is in nobody's way
+	if na.CPUs > 0 { // a suspended job that has lent all of its CPUs does not count
 		b.Allocs -= sign
 	}
 	if t.User != "" {

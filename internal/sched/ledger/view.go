@@ -86,8 +86,8 @@ func (node *Node) FreeBesideAdvance(view *View, from, end core.Time, b *Resource
 	return b
 }
 
-// freeBesideParts is beside where reservations have some of a node's CPUs: at every moment at which one begins, and at
-// which a promised job does, what all have together must fit.
+// freeBesideParts is FreeBesideAdvance where reservations have some of a node's CPUs: at every time at which one
+// begins, and at which a promised job does, what all have together must fit.
 func (node *Node) freeBesideParts(view *View, from, end core.Time, b *Resources) *Resources {
 	least, met := int32(math.MaxInt32), false
 	for i := range node.AdvanceParts {
@@ -117,7 +117,7 @@ func (node *Node) freeBesideParts(view *View, from, end core.Time, b *Resources)
 	}
 	b.Cpus = min(b.Cpus, least)
 	if met {
-		b.Allocs = max(b.Allocs, 1) // it is nobody's alone
+		b.Allocs = max(b.Allocs, 1) // no job may have it exclusively
 	}
 	return b
 }

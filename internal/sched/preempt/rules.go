@@ -7,24 +7,24 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// Rules is who may push whom aside, and how. It is never changed: when policy changes, a new one is made.
+// Rules says who may preempt whom, and how. It is never changed: when policy changes, a new one is made.
 //
-// Nobody may preempt who, directly or by way of others, could be preempted by the same: so no two jobs take turns
-// in pushing each other. Within a QOS it is by priority, which age may turn round; there, a job never preempts the one
-// it had to make room for itself.
+// No QOS may preempt another that, directly or through others, may preempt it, so no two jobs preempt each other in
+// turn. Within a QOS preemption goes by priority, which age may reverse; there, a job never preempts the one it was
+// preempted for.
 type Rules struct {
 	Cfg        core.Preemption
 	qos        map[core.QOSName]*qosRank
 	parts      map[core.PartitionName]*core.Partition
 	lowestTier int32 // the lowest tier
-	// weighs: somewhere only jobs of a higher priority push others aside.
+	// byPriority: some jobs are preempted only by jobs of a higher priority.
 	byPriority bool
-	// suspends: somebody may be suspended.
+	// Suspends: some jobs may be suspended.
 	Suspends     bool
-	LongestGrace core.Seconds // Grace of anybody
+	LongestGrace core.Seconds // the longest grace time of any job
 }
 
-// qosRank is a QOS among those it preempts and that push it.
+// qosRank is a QOS with those it preempts.
 type qosRank struct {
 	q        *core.QOS
 	Level    int8 // above all those it preempts
@@ -32,7 +32,7 @@ type qosRank struct {
 	within   bool // also its own jobs, by priority
 }
 
-// NewRules makes the table.
+// NewRules returns the rules of settings, partitions and QOS.
 func NewRules(cfg core.Preemption, parts []core.Partition, qos []*core.QOS) *Rules {
 	t := &Rules{
 		Cfg: cfg, qos: map[core.QOSName]*qosRank{}, parts: map[core.PartitionName]*core.Partition{},
@@ -93,14 +93,14 @@ func (t *Rules) canReach(from *qosRank, to core.QOSName, seen map[core.QOSName]b
 	return false
 }
 
-// Preemptor is the jobs of a class as those who push others aside.
+// Preemptor is the jobs of a class that may preempt others.
 type Preemptor struct {
 	Rules *Rules
 	Qos   *qosRank
 	tier  int32
 }
 
-// Preemptor gives what jobs of a QOS may do in a partition; nil: push nobody aside.
+// Preemptor returns whom jobs of a QOS may preempt in a partition; nil: no jobs.
 func (t *Rules) Preemptor(qos core.QOSName, part *core.Partition) *Preemptor {
 	if t == nil {
 		return nil
@@ -152,14 +152,14 @@ type Candidate struct {
 	Grace       core.Seconds
 	ExemptUntil core.Time // its exemption ends
 	priority    uint32
-	byPriority  bool // only those of a higher priority push it aside
+	byPriority  bool // only jobs of a higher priority preempt it
 	Suspended   bool // it is suspended already and what is left of it can be had as well
 	lostSince   core.Time
 	Started     core.Time
 	Cpus        int64
 }
 
-// Candidate gives what may become of a job; nil: nothing.
+// Candidate returns how a running job may be preempted; nil: it may not.
 func (t *Rules) Candidate(j *core.Job) *Candidate {
 	// others may be on the same CPUs
 	if t == nil || j.Alloc == nil || alloc.IsOver(j) || alloc.TermsOf(j.Spec, j.Alloc).MaxSharing > 1 {

@@ -24,10 +24,10 @@ type Request struct {
 	MayDelayAdvance bool                 // it may overlap advance reservations that allow a delay
 }
 
-// Search finds the cheapest set of running jobs whose preemption lets a pending job start. Cost order per node:
-// highest victim rank, number of victims, lost work, order of nodes (nodeCost.compare). Nodes are chosen by cost; then
-// every victim that is not needed is dropped. Jobs that are leaving already count as gone, so no job is preempted twice
-// for the same start. A Search is made once (New) and used for one request after the other (Prepare).
+// Search finds the cheapest set of running jobs whose preemption lets a pending job start. Cost order per node: highest
+// victim rank, number of victims, lost work, order of nodes (nodeCost.compare). Nodes are chosen by cost; then every
+// victim that is not needed is dropped. Jobs that are leaving already count as gone, so no job is preempted twice for
+// the same start. A Search is made once (New) and used for one request after the other (Prepare).
 type Search struct {
 	ledger *ledger.Ledger
 	Request
