@@ -213,8 +213,7 @@ func (p *Planner) sharePromises(plan *Plan) {
 	if len(made.expected) > maxSharedPromises || !maps.Equal(made.heads, p.lastPromises.heads) ||
 		!maps.Equal(made.expected, p.lastPromises.expected) ||
 		!maps.EqualFunc(made.reservedOn, p.lastPromises.reservedOn, func(a, b []core.NodeName) bool {
-			return slices.Equal(a,
-				b)
+			return slices.Equal(a, b)
 		}) {
 		p.lastPromises, p.sparePromises = made, planPromises{}
 		return

@@ -57,8 +57,7 @@ func (rf *refusals) applies(s *partitionClass, end core.Time) bool {
 	s.catchUp()
 	r := &s.refusal
 	return r.freedSeq >= rf.nodes.Freed.First && r.freedSeq > 0 && r.reservations <= rf.reserved.Known &&
-		alloc.Overlaps(r.from,
-			end)
+		alloc.Overlaps(r.from, end)
 }
 
 // stillHolds reports whether what came free since is too little. It checks for the shortest job that was refused, so

@@ -124,12 +124,12 @@ func (s setSearch) candidates(c *grammar.Constraint, either *grammar.Features, v
 }
 
 // compareLoad puts nodes of lower weight first, and among equals those with the larger part of their CPUs free.
-func compareLoad(node, b *ledger.Node, view *ledger.View) int {
-	if c := cmp.Compare(node.Record.Weight, b.Record.Weight); c != 0 {
+func compareLoad(a, b *ledger.Node, view *ledger.View) int {
+	if c := cmp.Compare(a.Record.Weight, b.Record.Weight); c != 0 {
 		return c
 	}
-	fa := int64(view.Free(node).Cpus)
-	return cmp.Compare(int64(view.Free(b).Cpus)*int64(node.Capacity.Cpus), fa*int64(b.Capacity.Cpus))
+	fa := int64(view.Free(a).Cpus)
+	return cmp.Compare(int64(view.Free(b).Cpus)*int64(a.Capacity.Cpus), fa*int64(b.Capacity.Cpus))
 }
 
 // byWeight tries the nodes of the lowest weight alone, then with those of the next, and so on: for jobs that want as

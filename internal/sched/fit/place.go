@@ -232,9 +232,8 @@ func CheckRequest(l *ledger.Ledger, req *Request, in map[core.NodeName]bool, nod
 	f := &Unsatisfiable{Reason: "node_config_unavailable", Text: "it asks for " + req.String() + "; " +
 		describeLargest(nodes)}
 	if req.tmpDisk > 0 && len(nodes) > 0 {
-		most := slices.MaxFunc(nodes, func(node, b *ledger.Node) int {
-			return cmp.Compare(node.Record.Hardware.TmpDisk,
-				b.Record.Hardware.TmpDisk)
+		most := slices.MaxFunc(nodes, func(a, b *ledger.Node) int {
+			return cmp.Compare(a.Record.Hardware.TmpDisk, b.Record.Hardware.TmpDisk)
 		})
 		f.Text += fmt.Sprintf(", %d MiB of temporary disk", most.Record.Hardware.TmpDisk/core.MiB)
 	}

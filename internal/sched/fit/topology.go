@@ -106,8 +106,7 @@ func (c *leafChoice) chooseInLevel(level []ledger.LeafGroup) []Choice {
 	for _, g := range level {
 		at := func(leaf int32) int {
 			i, _ := slices.BinarySearchFunc(c.leaves, leaf, func(s leafNodes, leaf int32) int {
-				return cmp.Compare(s.leaf,
-					leaf)
+				return cmp.Compare(s.leaf, leaf)
 			})
 			return i
 		}

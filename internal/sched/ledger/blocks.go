@@ -1,8 +1,6 @@
 package ledger
 
-import (
-	"bireme.dev/bireme/internal/core"
-)
+import "bireme.dev/bireme/internal/core"
 
 // Blocks is how a node is split into equal parts, for jobs that take whole ones. Others share the node as they always
 // do.

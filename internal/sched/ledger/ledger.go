@@ -224,14 +224,14 @@ func (l *Ledger) sort() {
 	slices.SortFunc(l.Order, CompareNodes)
 }
 
-func CompareNodes(node, b *Node) int {
+func CompareNodes(a, b *Node) int {
 	switch {
-	case node.Record.Weight != b.Record.Weight:
-		return cmp.Compare(node.Record.Weight, b.Record.Weight)
-	case node.Record.ID != b.Record.ID:
-		return cmp.Compare(node.Record.ID, b.Record.ID)
+	case a.Record.Weight != b.Record.Weight:
+		return cmp.Compare(a.Record.Weight, b.Record.Weight)
+	case a.Record.ID != b.Record.ID:
+		return cmp.Compare(a.Record.ID, b.Record.ID)
 	}
-	return cmp.Compare(node.Record.Name, b.Record.Name)
+	return cmp.Compare(a.Record.Name, b.Record.Name)
 }
 
 // Allocate books a job's part of a node. If it is not free, nothing changes and the result is false. For a node that is

@@ -132,8 +132,8 @@ func (l *Ledger) AssignPositions() {
 			}
 		}
 	}
-	slices.SortFunc(line, func(node, b *Node) int {
-		return cmp.Or(cmp.Compare(node.Position.Leaf, b.Position.Leaf), hostlist.Compare(string(node.Record.Name),
+	slices.SortFunc(line, func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(a.Position.Leaf, b.Position.Leaf), hostlist.Compare(string(a.Record.Name),
 			string(b.Record.Name)))
 	})
 	for i, node := range line {

@@ -13,3 +13,16 @@ func (req *Request) ApplyPartition(part *core.Partition) {
 		req.NodesMax = min(req.NodesMax, part.MaxNodes)
 	}
 }
+
+// WithoutSwitchLimit returns the request without the limit on switches.
+func (req *Request) WithoutSwitchLimit() *Request {
+	if req.Set == nil || req.Set.Switches == 0 {
+		return req
+	}
+	m, w := *req, *req.Set
+	w.Switches, m.Set = 0, &w
+	return &m
+}
+
+// CpusPerNode returns the CPUs that a job needs free on each of its nodes.
+func (req *Request) CpusPerNode() int32 { return max(req.CpusPerTask, req.MinCPUs) }
