@@ -200,7 +200,7 @@ func New(cfg Config) *Planner {
 	p.whoFunc = whoFuncOf(p.classes.partitions)
 	p.hets.planner = p
 	p.usePreemption(cfg.Preemption)
-	p.victims = victim.New(p.ledger, &p.buffer)
+	p.victims = victim.New(p.jobs, p.ledger, &p.buffer)
 	p.ledger.SetTopology(cfg.Topology)
 	p.ledger.SetRules(ledger.RulesOf(cfg.AllocUnit, cfg.Partitions, cfg.Hosts))
 	if cfg.Rule == RuleConservative {
@@ -283,6 +283,7 @@ func (p *Planner) numberNodes() {
 	old, changed, toggled := p.nodes.Number()
 	if changed {
 		p.finder.Renumber(old)
+		p.jobs.Renumber()
 	}
 	if toggled {
 		p.finder.ForgetCaches()

@@ -21,6 +21,7 @@ type Jobs struct {
 	preemption *preempt.Rules             // nil: no preemption
 	borrowed   map[core.JobID][]core.Lent // CPUs that jobs use of suspended jobs, by user of the CPUs
 	exemptions sorted.List[exemption, *exemption]
+	onNode     [][]ledger.JobOnNode // see On; filled while preemption is not nil and the nodes are numbered
 }
 
 // exemption is a time from which on a job may be preempted.
@@ -96,7 +97,6 @@ func (js *Jobs) BookOn(node *ledger.Node) {
 		for i := range h.Alloc.Nodes {
 			if na := &h.Alloc.Nodes[i]; na.Node == node.Record.Name && !na.Done {
 				js.nodes.Ledger.ForceAllocate(na, h.Terms)
-				js.addPreemptable(h, i)
 				if js.nodes.Tracking {
 					node.AddEnd(ledger.End{At: h.End, Alloc: h, Index: int32(i)})
 				}
@@ -160,7 +160,10 @@ func (js *Jobs) SetPreemption(rules *preempt.Rules) {
 	for _, h := range js.Allocs {
 		js.removeCandidate(h)
 	}
-	js.preemption, js.exemptions = rules, sorted.List[exemption, *exemption]{}
+	js.preemption, js.exemptions, js.onNode = rules, sorted.List[exemption, *exemption]{}, nil
+	if rules != nil {
+		js.onNode = make([][]ledger.JobOnNode, len(js.nodes.Ledger.Order))
+	}
 	for _, h := range js.Allocs {
 		js.addCandidate(h, h.Job)
 	}
@@ -181,7 +184,7 @@ func (js *Jobs) addCandidate(h *ledger.Allocation, j *core.Job) {
 	}
 	for i := range h.Alloc.Nodes {
 		if !h.Alloc.Nodes[i].Done {
-			js.addPreemptable(h, i)
+			js.addOnNode(h, i)
 		}
 	}
 }
@@ -197,16 +200,46 @@ func (js *Jobs) removeCandidate(h *ledger.Allocation) {
 	if js.preemption == nil {
 		return
 	}
+	if !js.nodes.areNumbered() { // Renumber lists all jobs again
+		return
+	}
 	for i := range h.Alloc.Nodes {
 		if node := js.nodes.Ledger.Nodes[h.Alloc.Nodes[i].Node]; node != nil {
-			node.Preemptable = slices.DeleteFunc(node.Preemptable, func(o ledger.JobOnNode) bool { return o.Alloc == h })
+			on := &js.onNode[node.Index]
+			*on = slices.DeleteFunc(*on, func(o ledger.JobOnNode) bool { return o.Alloc == h })
 		}
 	}
 }
 
-func (js *Jobs) addPreemptable(h *ledger.Allocation, i int) {
-	if node := js.nodes.Ledger.Nodes[h.Alloc.Nodes[i].Node]; js.preemption != nil && node != nil {
-		node.Preemptable = append(node.Preemptable, ledger.JobOnNode{Alloc: h, Index: i})
+// On lists the jobs that hold something of a node, if there is preemption. The nodes are numbered.
+func (js *Jobs) On(node *ledger.Node) []ledger.JobOnNode {
+	if int(node.Index) >= len(js.onNode) {
+		return nil
+	}
+	return js.onNode[node.Index]
+}
+
+func (js *Jobs) addOnNode(h *ledger.Allocation, i int) {
+	if js.preemption == nil || !js.nodes.areNumbered() {
+		return
+	}
+	if node := js.nodes.Ledger.Nodes[h.Alloc.Nodes[i].Node]; node != nil {
+		js.onNode[node.Index] = append(js.onNode[node.Index], ledger.JobOnNode{Alloc: h, Index: i})
+	}
+}
+
+// Renumber lists the jobs of each node again after the nodes were numbered.
+func (js *Jobs) Renumber() {
+	if js.onNode = nil; js.preemption == nil {
+		return
+	}
+	js.onNode = make([][]ledger.JobOnNode, len(js.nodes.Ledger.Order))
+	for _, h := range js.Allocs {
+		for i := range h.Alloc.Nodes {
+			if !h.Alloc.Nodes[i].Done {
+				js.addOnNode(h, i)
+			}
+		}
 	}
 }
 

@@ -162,6 +162,9 @@ func (n *Nodes) Number() (old []*ledger.Node, changed, toggled bool) {
 	return n.oldNumbered, true, toggled
 }
 
+// areNumbered reports whether the nodes have not changed since Number.
+func (n *Nodes) areNumbered() bool { return n.numberedAt == n.Ledger.Version }
+
 // maxChanged is how many changes are kept for cached searches. A search that missed more starts over.
 const maxChanged = 1 << 14
 
@@ -188,7 +191,7 @@ func (n *Nodes) ForgetFreed() {
 
 // NoteChanged records that what is free on a node changed.
 func (n *Nodes) NoteChanged(node *ledger.Node) {
-	if n.numberedAt == n.Ledger.Version {
+	if n.areNumbered() {
 		n.updateFree(node)
 	}
 	n.logChanged(node)

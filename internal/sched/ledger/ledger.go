@@ -44,13 +44,11 @@ type Node struct {
 	Blocks *Blocks // nil: it is not split
 
 	user           core.UserName // the user it is kept to, while Free.UserExclusive is not 0
-	AdvanceParts   []AdvancePart // what advance reservations have of it; see Planner.placeAdvanceOnNodes
+	AdvanceParts   []AdvancePart // what advance reservations have of it; see cluster.Advances
 	PartlyReserved bool          // they have a part of it only
 	AdvanceJobs    []AdvanceJob  // if so: the jobs that are there, while a pass runs
 
 	Tracking
-
-	Preemptable []JobOnNode // that hold something here, where jobs may be preempted
 }
 
 // Gres is the units of one kind. One without a name is what a partition may still use of the node's CPUs.

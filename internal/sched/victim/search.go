@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/cluster"
 	"bireme.dev/bireme/internal/sched/fit"
 	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
@@ -29,6 +30,7 @@ type Request struct {
 // victim that is not needed is dropped. Jobs that are leaving already count as gone, so no job is preempted twice for
 // the same start. A Search is made once (New) and used for one request after the other (Prepare).
 type Search struct {
+	jobs   *cluster.Jobs
 	ledger *ledger.Ledger
 	Request
 	now core.Time
@@ -64,9 +66,9 @@ type nodeThen struct {
 	free ledger.Resources
 }
 
-// New returns a search over the nodes of a ledger.
-func New(l *ledger.Ledger, buffer *fit.Buffer) *Search {
-	v := &Search{ledger: l, buffer: buffer}
+// New returns a search among the running jobs of a ledger.
+func New(jobs *cluster.Jobs, l *ledger.Ledger, buffer *fit.Buffer) *Search {
+	v := &Search{jobs: jobs, ledger: l, buffer: buffer}
 	v.freeFunc = v.freeOn
 	return v
 }
@@ -84,7 +86,7 @@ func (v *Search) Potential(r *Request, node *ledger.Node, now core.Time) int32 {
 	v.Request, v.node, v.now, v.End, v.IgnoreReservations = *r, node, now, alloc.Never, true
 	v.free.CopyFrom(&node.Free)
 	any := core.Job{Priority: math.MaxUint32}
-	for _, st := range node.Preemptable {
+	for _, st := range v.jobs.On(node) {
 		if st.Alloc.IsLeaving(now) || st.Alloc.Preempted || r.Preemptor.MayPreempt(&any, st.Alloc.Victim) {
 			node.Book(&v.free, nil, &st.Alloc.Alloc.Nodes[st.Index], st.Alloc.Terms, 1)
 		}
@@ -159,7 +161,7 @@ func (v *Search) choose(victims, few bool) []fit.Choice {
 	v.costs, v.Victims, v.nodes = v.costs[:0], v.Victims[:0], v.nodes[:0]
 	view := v.View()
 	for i, node := range v.Nodes {
-		if len(node.Preemptable) > 0 || node.Free.Cpus > 0 {
+		if len(v.jobs.On(node)) > 0 || node.Free.Cpus > 0 {
 			if v.Fit.Accepts(node, &view) {
 				v.costNode(node, i, victims, few)
 			}
@@ -216,7 +218,7 @@ func (v *Search) costNode(node *ledger.Node, at int, victims, few bool) {
 // listCandidates lists the jobs on a node that could be preempted, the cheapest first.
 func (v *Search) listCandidates(node *ledger.Node) {
 	v.candidates = v.candidates[:0]
-	for _, st := range node.Preemptable {
+	for _, st := range v.jobs.On(node) {
 		who := st.Alloc.Victim
 		if who == nil || st.Alloc.Preempted || st.Alloc.IsLeaving(v.now) || who.ExemptUntil > v.now ||
 			!v.Preemptor.MayPreempt(v.Job, who) || !v.CountLeaving && who.Mode != core.PreemptSuspend {
@@ -341,7 +343,7 @@ func (v *Search) suffices(picks []fit.Choice, who []*ledger.Allocation) bool {
 
 func (v *Search) removeAll(node *ledger.Node, who []*ledger.Allocation) {
 	v.resetNode(node)
-	for _, st := range node.Preemptable {
+	for _, st := range v.jobs.On(node) {
 		if slices.Contains(who, st.Alloc) {
 			v.addVictim(node, st)
 		}
@@ -355,7 +357,7 @@ func (v *Search) resetNode(node *ledger.Node) {
 	if !v.CountLeaving {
 		return
 	}
-	for _, st := range node.Preemptable {
+	for _, st := range v.jobs.On(node) {
 		switch {
 		case st.Alloc.Terms.MaxSharing > 1: // other jobs may use the same CPUs
 		case st.Alloc.IsLeaving(v.now):
