@@ -33,7 +33,7 @@ type partitionClass struct {
 	cluster.Candidates // where its jobs may run
 
 	// A pass reads these for all classes, so they are adjacent.
-	refusedEpoch int64              // Planner.refusalEpoch when it was last refused
+	refusedEpoch int64              // refusals.epoch when it was last refused
 	refusedFrom  core.Time          // in that epoch jobs that still run at this time are refused; 0: all
 	refusal      refusal            // what is known from earlier passes
 	minTime      core.Time          // lower bound of its jobs' minTime
@@ -96,7 +96,7 @@ type classKey struct {
 	fit.Key
 	partitions    core.PartitionName // as the spec lists them
 	overTimeLimit uint64             // the partitions whose time limit it exceeds, by position
-	switchLimit   int32              // see Planner.switchLimit
+	switchLimit   int32              // see classSet.switchLimit
 	advance       string             // see advance.Key
 	exclusiveUser core.UserName      // see exclusiveUserKey
 	uid           uint32             // see keptUsers.key

@@ -28,7 +28,7 @@ type Plan struct {
 	classReasons  map[classKey]Reason                 // classes that none of their partitions could hold
 	expected      map[core.JobID]core.Time            // latest start of jobs with a reservation
 	preemptStarts map[core.JobID]int                  // number of starts for which jobs are preempted, by preemptor
-	keyFunc       func(*core.Job, core.Time) classKey // see Planner.newKeyFunc
+	keyFunc       func(*core.Job, core.Time) classKey // see classSet.newKeyFunc
 	limits        *policy.View                        // the limits' counters as of this pass
 	whoFunc       func(*core.Spec, core.PartitionName) (policy.Who, bool)
 	reservedOn    map[core.JobID][]core.NodeName  // their nodes, for up to maxReservedOn jobs

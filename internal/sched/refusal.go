@@ -119,8 +119,10 @@ func (rf *refusals) lastReservationBefore(s *partitionClass, end core.Time) (bey
 // this one. Without reservations in the way no job of the class can. It holds until enough comes free.
 func (rf *refusals) record(s *partitionClass, end core.Time) {
 	req := &s.req
-	r := refusal{freedSeq: rf.nodes.Freed.Next(), from: rf.lastReservationBefore(s, end), nodes: 1,
-		tasks: int64(req.Tasks)}
+	r := refusal{
+		freedSeq: rf.nodes.Freed.Next(), from: rf.lastReservationBefore(s, end), nodes: 1,
+		tasks: int64(req.Tasks),
+	}
 	if r.from != 0 || len(rf.advance.List) > 0 {
 		switch {
 		case rf.noNodeHasRoom(s) || !rf.fitsUnreserved(s):

@@ -64,7 +64,8 @@ func (w *requestDetail) alloc(req *Request, al *core.Alloc, picks []Choice, view
 
 // chooseSockets chooses the sockets for a job that cares, and how much of each.
 func (w *requestDetail) chooseSockets(req *Request, node *ledger.Node, tasks, cpus int32) (
-	sockets []int32, most int32) {
+	sockets []int32, most int32,
+) {
 	for k := range node.Sockets {
 		if node.FreeCPUsOn(k) >= max(1, w.cores*node.Threads) && (!w.gresPerSocket || w.hasLocalUnits(node, k, true)) {
 			sockets = append(sockets, k)

@@ -245,8 +245,10 @@ func (req *Request) Usage(node *ledger.Node, tasks int32, b *ledger.Resources) l
 
 // plainUsage is Usage without detail and blocks.
 func (req *Request) plainUsage(node *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
-	u := ledger.Resources{Cpus: node.CPULayout.RoundUp(max(tasks*req.CpusPerTask, req.MinCPUs)), Mem: req.MemPerNode,
-		Allocs: -1}
+	u := ledger.Resources{
+		Cpus: node.CPULayout.RoundUp(max(tasks*req.CpusPerTask, req.MinCPUs)), Mem: req.MemPerNode,
+		Allocs: -1,
+	}
 	req.markExclusive(&u)
 	if req.memPerCPU > 0 {
 		u.Mem = req.memPerCPU * core.Bytes(u.Cpus)
