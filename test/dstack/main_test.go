@@ -59,7 +59,8 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	if err := docker.Import("box:1", files, `CMD ["/bin/sh","-c","echo the image speaks"]`, "WORKDIR /home/app"); err != nil {
+	err = docker.Import("box:1", files, `CMD ["/bin/sh","-c","echo the image speaks"]`, "WORKDIR /home/app")
+	if err != nil {
 		return 1, err
 	}
 	return m.Run(), nil

@@ -152,7 +152,8 @@ func (s *session) trouble() {
 	s.file("broken.dstack.yml", head+"type: task\nname: broken\ncommands: [echo oops, exit 7]\n")
 	s.want(1, "apply -y -f broken.dstack.yml", "oops", "Exited (7)")
 	s.want(0, "ps -a", "exited (7)")
-	s.file("vast.dstack.yml", "type: task\nname: vast\nimage: box:1\ncommands: [\":\"]\nresources: {cpu: 900, disk: 0..}\n")
+	s.file("vast.dstack.yml", "type: task\nname: vast\nimage: box:1\ncommands: [\":\"]\n"+
+		"resources: {cpu: 900, disk: 0..}\n")
 	s.want(1, "apply -y -f vast.dstack.yml", "No matching instance offers available", "no capacity", "900 CPU")
 	s.file("away.dstack.yml", head+"type: task\nname: away\nfleets: [elsewhere]\ncommands: [\":\"]\n")
 	s.want(0, "apply -y -d -f away.dstack.yml", "submitted")

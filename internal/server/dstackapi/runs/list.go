@@ -212,17 +212,29 @@ const slurmPrefix = "job-"
 func ofSlurm(j *core.Job) *core.Run {
 	return &core.Run{
 		Project: j.Spec.Project, Name: slurmPrefix + strconv.FormatInt(int64(j.ID), 10),
-		ID: wire.UUID(wire.KindRun, "job "+strconv.FormatInt(int64(j.ID), 10)), User: j.Spec.User,
+		ID: wire.RunKey(wire.UUID(wire.KindRun, "job "+strconv.FormatInt(int64(j.ID), 10))), User: j.Spec.User,
 		Jobs: []core.JobID{j.ID}, Created: j.Submit, Ended: j.End,
 	}
 }
 
-// slurmRuns are the live jobs of other front ends on the page or beyond, at most a page of them.
+// slurmRuns are the live jobs of other front ends on the page. Jobs come in the order of their submission, so that only
+// a page of them is turned into runs, however many wait.
 func (l *listing) slurmRuns() (list []*core.Run) {
+	var kept []*core.Job
 	for j := range l.v.Jobs() {
-		if j.Spec.Run != "" || !slices.Contains(l.projects, j.Spec.Project) {
+		if j.Spec.Run != "" || !slices.Contains(l.projects, j.Spec.Project) || l.in.Username != nil &&
+			*l.in.Username != string(j.Spec.User) {
 			continue
 		}
+		if l.in.Ascending && (j.Submit < l.after || len(kept) > 2*l.in.Limit) ||
+			!l.in.Ascending && l.after != 0 && j.Submit > l.after {
+			continue
+		}
+		if kept = append(kept, j); !l.in.Ascending && len(kept) > 4*l.in.Limit {
+			kept = append(kept[:0], kept[len(kept)-2*l.in.Limit:]...)
+		}
+	}
+	for _, j := range kept {
 		if r := ofSlurm(j); l.takes(r) {
 			list = append(list, r)
 		}
