@@ -83,14 +83,11 @@ type Engine struct {
 	leading  chan struct{} // closed when the first snapshot is there
 	stopped  chan struct{}
 
-	mu     sync.Mutex
-	subs   []*subscriber
-	queued map[core.UserName]int // commands of each user in the inbox
-	// trying counts the trials of each user that wait; failed are those whose trial failed, until when they try no more.
-	trying  map[core.UserName]int
-	failed  map[core.UserName]time.Time
-	blocked map[sender]blockedSender
-	stats   Stats
+	mu    sync.Mutex
+	subs  []*subscriber
+	stats Stats
+
+	senders senders
 }
 
 type subscriber struct{ f func(*Published) }
@@ -147,7 +144,7 @@ func New(st store.Store, cfg Config, log *slog.Logger) *Engine {
 		cfg: cfg, store: st, log: log, rec: newRecorder(cfg.Record, log),
 		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch),
 		replans: make(chan replanRequest),
-		leading: make(chan struct{}), stopped: make(chan struct{}), queued: map[core.UserName]int{},
+		leading: make(chan struct{}), stopped: make(chan struct{}), senders: newSenders(cfg.Now, cfg.Inbox),
 	}
 	e.config.Store(&cfg.State)
 	return e
@@ -222,19 +219,26 @@ func (e *Engine) enqueue(r *request) error {
 		return unavailable(why)
 	}
 	r.user = senderOf(r.input)
-	if err := e.admitUser(r.user); err != nil {
+	if isFull, err := e.senders.enqueued(r.user); err != nil {
+		if isFull {
+			e.countRefused()
+		}
 		return err
 	}
 	select {
 	case e.inbox <- r:
 		return nil
 	default:
-		e.dequeued(r.user)
-		e.mu.Lock()
-		e.stats.Refused++
-		e.mu.Unlock()
+		e.senders.dequeued(r.user)
+		e.countRefused()
 		return core.Errorf(core.Exhausted, "the server is busy; try again")
 	}
+}
+
+func (e *Engine) countRefused() {
+	e.mu.Lock()
+	e.stats.Refused++
+	e.mu.Unlock()
 }
 
 // Urgent is Do for exits and cancels: they have a lane of their own and are never refused for lack of room.
@@ -266,13 +270,8 @@ func (p *Pending[R]) Wait(ctx context.Context) (R, error) { return p.c.result(ct
 
 // enqueueUrgent puts a request into the urgent lane, waiting for room there.
 func (e *Engine) enqueueUrgent(ctx context.Context, r *request) error {
-	if user := senderOf(r.input); user != "" {
-		e.mu.Lock()
-		err := e.checkBlocked(sender{user, true})
-		e.mu.Unlock()
-		if err != nil {
-			return err
-		}
+	if err := e.senders.checkUrgent(senderOf(r.input)); err != nil {
+		return err
 	}
 	r.isUrgent = true
 	select {
@@ -304,36 +303,6 @@ func (e *Engine) wait(ctx context.Context, r *request) error {
 
 func unavailable(why string) error {
 	return core.Errorf(core.Unavailable, "nothing can be recorded now: %s; try again", why)
-}
-
-func (e *Engine) admitUser(user core.UserName) error {
-	if user == "" {
-		return nil
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.queued[user] >= max(1, e.cfg.Inbox/4) {
-		e.stats.Refused++
-		return core.Errorf(core.Exhausted, "%s has too many requests waiting; try again", user)
-	}
-	if len(e.blocked) > 0 {
-		if err := e.checkBlocked(sender{user: user}); err != nil {
-			return err
-		}
-	}
-	e.queued[user]++
-	return nil
-}
-
-func (e *Engine) dequeued(user core.UserName) {
-	if user == "" {
-		return
-	}
-	e.mu.Lock()
-	if e.queued[user]--; e.queued[user] <= 0 {
-		delete(e.queued, user)
-	}
-	e.mu.Unlock()
 }
 
 // senderOf finds who sends a command that any user may send: it takes of their share of the inbox, and they answer for

@@ -616,6 +616,9 @@ func TestStartsAreWishedForAgainAfterAReload(t *testing.T) {
 		if _, err := Do(t.Context(), e.Engine, submit(0, "again", free)); core.CodeOf(err) != core.Unavailable {
 			t.Fatalf("a commit that failed answers %v", err)
 		}
+		for e.ReadOnly() != "" { // until the store was probed and the state is loaded anew
+			time.Sleep(time.Millisecond)
+		}
 		id := idOf(t, must(e, submit(0, "again", free)))
 		waitFor(t, e, func(s *state.Snapshot) bool { j, ok := s.Job(id); return ok && j.State == core.Running })
 		if got := e.Stats().Reloads; got != 1 {

@@ -137,23 +137,25 @@ func (w *writer) applyGuarded(in state.Input, command interface{ apply(*state.St
 	rec, _ := state.RecordInput(in, w.state.Now()) // a submission's may have been completed in part
 	job := w.engine.noteFault(in, p)
 	if j, ok := w.state.Snapshot().Job(job); ok { // what it came with is lost with it, and would come again
-		w.engine.block(sender{user: j.Spec.User})
+		w.engine.senders.block(sender{user: j.Spec.User})
 	}
 	w.engine.report(p, job, rec)
 	w.broken = &stateFailed{p}
 	return core.Errorf(core.Internal, "the server failed on this command; the fault is in its log").Because("fault")
 }
 
-// untyped is an input of the engine itself, whose reply nobody waits for.
-type untyped struct{ input state.Input }
+// ownCommand is a command of the engine itself, whose reply nobody waits for.
+type ownCommand[R any] struct{ state.Command[R] }
 
-func (u untyped) apply(s *state.State) error {
-	_, err := s.Apply(u.input)
+func (c ownCommand[R]) apply(s *state.State) error {
+	_, err := state.Apply(s, c.Command)
 	return err
 }
 
-// applyInput applies an input of the engine itself.
-func (w *writer) applyInput(in state.Input) error { return w.applyGuarded(in, untyped{in}) }
+// applyOwn applies a command of the engine itself.
+func applyOwn[R any](w *writer, in state.Command[R]) error {
+	return w.applyGuarded(in, ownCommand[R]{in})
+}
 
 // noteFault remembers on what the state failed, and what follows from it when it is loaded anew.
 func (e *Engine) noteFault(in state.Input, p *panicError) (job core.JobID) {
@@ -169,7 +171,7 @@ func (e *Engine) noteFault(in state.Input, p *panicError) (job core.JobID) {
 		return 0
 	default:
 		if user := senderOf(in); user != "" { // another time it says it a little differently
-			e.block(sender{user, isUrgent(in)})
+			e.senders.block(sender{user, isUrgent(in)})
 			return 0
 		}
 		if f.inputs == nil || len(f.inputs) > 10_000 {
@@ -182,18 +184,6 @@ func (e *Engine) noteFault(in state.Input, p *panicError) (job core.JobID) {
 	return job
 }
 
-// blockedSender is a user on whose commands the state failed.
-type blockedSender struct {
-	until time.Time
-	times int
-}
-
-// sender is a user with the urgent commands, or with the others: whose submission failed can still end their jobs.
-type sender struct {
-	user   core.UserName
-	urgent bool
-}
-
 // isUrgent tells whether a user's command goes by the urgent lane.
 func isUrgent(in state.Input) bool {
 	switch in.(type) {
@@ -201,30 +191,6 @@ func isUrgent(in state.Input) bool {
 		return true
 	}
 	return false
-}
-
-// block takes no commands of a user for a while, longer each time: to load the state anew costs everybody.
-func (e *Engine) block(from sender) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.blocked == nil {
-		e.blocked = map[sender]blockedSender{}
-	}
-	b := e.blocked[from]
-	b.times++
-	b.until = e.cfg.Now().Add(min(5*time.Second<<min(b.times, 10), time.Hour))
-	e.blocked[from] = b
-}
-
-// checkBlocked refuses a user whose commands made the state fail. The caller holds e.mu.
-func (e *Engine) checkBlocked(from sender) error {
-	b, ok := e.blocked[from]
-	if !ok || !e.cfg.Now().Before(b.until) {
-		return nil
-	}
-	return core.Errorf(core.Exhausted,
-		"the server failed on the last command of %s and takes none of this kind before %s; the fault is in its log",
-		from.user, b.until.UTC().Format(time.RFC3339)).Because("fault")
 }
 
 // holdFaulty holds the jobs that the state failed on, now that it was loaded anew.
@@ -235,7 +201,7 @@ func (w *writer) holdFaulty() {
 		f.holds = f.holds[1:]
 		in := &state.PlannerFailed{Job: h.job, Why: h.why}
 		w.engine.rec.input(in, w.state.Advance(core.At(w.engine.cfg.Now())))
-		if err := w.applyInput(in); err == nil {
+		if err := applyOwn(w, in); err == nil {
 			w.inputs++
 			w.feedPlanner()
 		}

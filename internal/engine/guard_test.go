@@ -359,6 +359,12 @@ func TestTrialsAreBounded(t *testing.T) {
 		f.mu.Lock()
 		f.gate = make(chan struct{}) // nothing is committed: the trials wait
 		f.mu.Unlock()
+		held := make(chan struct{})
+		go func() { // a commit under way: the batch of the trials stays open
+			defer close(held)
+			must(e, &state.EnsureUser{UID: 4000, UnixName: "held"})
+		}()
+		synctest.Wait()
 		answers := make(chan error, 10)
 		for range 5 {
 			go func() {
@@ -377,6 +383,7 @@ func TestTrialsAreBounded(t *testing.T) {
 			t.Errorf("%d of 5 were refused", refused)
 		}
 		close(f.gate)
+		<-held
 		for range 2 {
 			if err := <-answers; err != nil {
 				t.Error(err)

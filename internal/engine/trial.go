@@ -39,10 +39,10 @@ const (
 // Try tells what would become of a submission. It is admitted or refused like any other, and takes a number, but no job
 // is made.
 func (e *Engine) Try(ctx context.Context, in *state.Submit) (*core.Job, sched.TrialResult, error) {
-	if err := e.beginTrial(&in.By); err != nil {
+	if err := e.senders.beginTrial(&in.By, e.config.Load().TrialsPerUser); err != nil {
 		return nil, sched.TrialResult{}, err
 	}
-	defer e.endTrial(in.By.User)
+	defer e.senders.endTrial(in.By.User)
 	job, err := Do(ctx, e, &state.Try{Submit: *in})
 	if err != nil {
 		return nil, sched.TrialResult{}, err
@@ -65,41 +65,6 @@ func (e *Engine) Try(ctx context.Context, in *state.Submit) (*core.Job, sched.Tr
 	case <-ctx.Done():
 		f.withdrawTrial(t)
 		return nil, t.out, ctx.Err()
-	}
-}
-
-// beginTrial counts a trial of a user that waits for its answer, or refuses it.
-func (e *Engine) beginTrial(by *core.Identity) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if most := e.config.Load().TrialsPerUser; most > 0 && !by.Admin && e.trying[by.User] >= most {
-		return core.Errorf(core.Exhausted,
-			"%s has %d jobs being tried (--test-only); the limit is %d (limits.trials_per_user); try again", by.User,
-			e.trying[by.User], most).Because("trials_per_user")
-	}
-	if until := e.failed[by.User]; !until.IsZero() && e.cfg.Now().Before(until) {
-		return core.Errorf(core.Exhausted, "the server failed on the last job that %s tried; it tries no other before %s",
-			by.User, until.UTC().Format(time.RFC3339)).Because("fault")
-	}
-	total := 0
-	for _, n := range e.trying {
-		total += n
-	}
-	if total >= maxTrials {
-		return core.Errorf(core.Exhausted, "%d jobs are being tried; try again", total).Because("trials")
-	}
-	if e.trying == nil {
-		e.trying = map[core.UserName]int{}
-	}
-	e.trying[by.User]++
-	return nil
-}
-
-func (e *Engine) endTrial(user core.UserName) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.trying[user]--; e.trying[user] <= 0 {
-		delete(e.trying, user)
 	}
 }
 
@@ -147,12 +112,7 @@ func (f *plannerFeed) answerTrial(e *Engine, p *sched.Planner, t *trial) time.Du
 	more := func() bool { return len(f.wake) == 0 && time.Since(began) < maxTrialTime }
 	t.fault = guard("trial", func() { t.out = p.Trial(t.job, core.At(e.cfg.Now()), trialSlice, more) })
 	if t.fault != nil {
-		e.mu.Lock()
-		if e.failed == nil || len(e.failed) > 10_000 {
-			e.failed = map[core.UserName]time.Time{}
-		}
-		e.failed[t.job.Spec.User] = e.cfg.Now().Add(time.Minute)
-		e.mu.Unlock()
+		e.senders.trialFailed(t.job.Spec.User)
 	}
 	close(t.done)
 	return time.Since(began)

@@ -112,7 +112,7 @@ func (e *Engine) refuseFor(ctx context.Context, d time.Duration, why string) boo
 	for {
 		select {
 		case r := <-e.inbox:
-			e.dequeued(r.user)
+			e.senders.dequeued(r.user)
 			r.err = unavailable(why)
 			close(r.done)
 		case <-t.C:
@@ -306,7 +306,7 @@ func (w *writer) applyWaiting() {
 }
 
 func (w *writer) apply(r *request) {
-	w.engine.dequeued(r.user)
+	w.engine.senders.dequeued(r.user)
 	w.engine.rec.input(r.input, w.state.Advance(core.At(w.engine.cfg.Now())))
 	r.err = w.applyGuarded(r.input, r.command)
 	if core.ReasonOf(r.err) == "fault" { // its answer does not wait for a commit
@@ -324,13 +324,13 @@ func (w *writer) applyPlan(s *startBatch) {
 	w.engine.rec.pass(s, w.state.Advance(core.At(w.engine.cfg.Now())))
 	for i := range s.preempts {
 		x := &s.preempts[i]
-		if err := w.applyInput(state.PreemptOf(x)); err != nil {
+		if err := applyOwn(w, state.PreemptOf(x)); err != nil {
 			s.refused++
 			w.engine.log.Debug("preemption refused", "job", x.Job, "for", x.For, "err", err)
 		}
 	}
 	for i := range s.starts {
-		if err := w.applyInput(state.StartOf(&s.starts[i])); err != nil {
+		if err := applyOwn(w, state.StartOf(&s.starts[i])); err != nil {
 			s.refused++
 			w.engine.log.Debug("start refused", "job", s.starts[i].Job, "err", err)
 		}
@@ -349,7 +349,7 @@ func (w *writer) wakeNodes(names []core.NodeName) {
 	for _, name := range names {
 		in := &state.UpdateNode{Node: name, State: "power_up", System: true}
 		w.engine.rec.input(in, w.state.Advance(core.At(w.engine.cfg.Now())))
-		if err := w.applyInput(in); err != nil {
+		if err := applyOwn(w, in); err != nil {
 			w.engine.log.Debug("node not woken", "node", name, "err", err)
 		}
 		w.inputs++
@@ -363,7 +363,7 @@ func (w *writer) wakeNodes(names []core.NodeName) {
 func (w *writer) resendAll(r replanRequest) {
 	in := &state.PlannerFailed{Job: r.job, Why: r.why}
 	w.engine.rec.input(in, w.state.Advance(core.At(w.engine.cfg.Now())))
-	if err := w.applyInput(in); err != nil {
+	if err := applyOwn(w, in); err != nil {
 		return
 	}
 	if r.job != 0 {
@@ -393,7 +393,7 @@ func (w *writer) timerExpired() {
 		return
 	}
 	w.engine.rec.input(&state.Tick{}, w.state.Advance(core.At(w.engine.cfg.Now())))
-	if err := w.applyInput(&state.Tick{}); err == nil {
+	if err := applyOwn(w, &state.Tick{}); err == nil {
 		w.engine.faults.ticks = 0
 	}
 	w.inputs++

@@ -40,14 +40,3 @@ func (in *PutMember) apply(s *State) (None, error) {
 	}
 	return none, err
 }
-
-// putProjectRecord stores a project. Limits, priorities and the planner's reservations follow.
-func (s *State) putProjectRecord(p *core.Project) {
-	old := s.people.StoreProject(p)
-	if s.limits.ProjectChanged(old, p) {
-		s.ranking.Soon()
-	}
-	if old == nil || old.Parent != p.Parent {
-		s.reservations.ProjectsChanged()
-	}
-}

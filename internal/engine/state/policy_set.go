@@ -44,10 +44,6 @@ func (in *PutQOS) apply(s *State) (None, error) {
 	return none, nil
 }
 
-func (s *State) putQOSRecord(q *core.QOS) {
-	s.qosChanged(s.rec.PutQOS(q), q)
-}
-
 func (in *DropQOS) apply(s *State) (None, error) {
 	if err := people.AdminOnly(in.By, "may remove a QOS"); err != nil {
 		return none, err
@@ -62,10 +58,6 @@ func (in *DropQOS) apply(s *State) (None, error) {
 	return none, nil
 }
 
-func (s *State) deleteQOS(name core.QOSName) {
-	s.qosChanged(s.rec.DeleteQOS(name), nil)
-}
-
 func (in *DropProject) apply(s *State) (None, error) {
 	if err := people.AdminOnly(in.By, "may remove a project"); err != nil {
 		return none, err
@@ -78,12 +70,4 @@ func (in *DropProject) apply(s *State) (None, error) {
 	}
 	s.deleteProject(in.Name)
 	return none, nil
-}
-
-func (s *State) deleteProject(name core.ProjectName) {
-	s.people.DeleteProject(name)
-	s.charges.DeleteProject(name)
-	s.credentials.DeleteProject(name)
-	s.limits.MarkStale()
-	s.ranking.Soon()
 }

@@ -19,20 +19,6 @@ type Preempt struct {
 
 func (*Preempt) input() {}
 
-// PreemptOf and StartOf are the inputs that carry a plan out.
-func PreemptOf(p *sched.Preempt) *Preempt {
-	return &Preempt{Job: p.Job, For: p.For, Partition: p.Partition, Room: p.Starts, Nodes: p.Nodes}
-}
-
-// StartOf is the input of a start.
-func StartOf(s *sched.Start) *Start {
-	in := &Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc, Limit: s.TimeLimit, Aside: s.Suspends}
-	for i := range s.Rest {
-		in.Rest = append(in.Rest, *StartOf(&s.Rest[i]))
-	}
-	return in
-}
-
 // apply pushes a job aside: it ends as PREEMPTED, or goes back to the queue.
 func (in *Preempt) apply(s *State) (None, error) {
 	v, err := s.rec.LiveJob(in.Job)
@@ -52,25 +38,4 @@ func (in *Preempt) apply(s *State) (None, error) {
 	return none, s.preemption.Preempt(preemption.Request{
 		Victim: v, For: j, Partition: in.Partition, Starts: in.Room, Nodes: in.Nodes,
 	})
-}
-
-// checkpoint notes that a job has saved its work.
-func (in *UpdateJob) checkpoint(s *State, next *core.Job) error {
-	if in.Checkpoint == nil {
-		return nil
-	}
-	at := *in.Checkpoint
-	if next.State != core.Running && next.State != core.Suspended {
-		return core.Errorf(core.Conflict, "job %d %s and has no work to save", next.ID,
-			next.State.Phrase()).Because("job_state")
-	}
-	if at == 0 {
-		at = s.rec.Now()
-	}
-	if at < next.Start || at > s.rec.Now() {
-		return core.Errorf(core.Invalid, "checkpoint: the time must be between the start of the job and now").Because(
-			"checkpoint")
-	}
-	next.Checkpoint = at
-	return nil
 }

@@ -213,25 +213,6 @@ func (s *State) NextWake() core.Time {
 	return live.Sooner(wake, s.limits.ExhaustedAt())
 }
 
-// limitsRebuilt brings what goes by limits up to date after they were built anew.
-func (s *State) limitsRebuilt(ownMinutes bool) {
-	if ownMinutes {
-		s.deadlines.ResetRunning()
-	}
-	s.preemption.Refresh()
-}
-
-// indexJob updates what is derived from jobs alone, in the order written here. New calls it for every job.
-func (s *State) indexJob(old, j *core.Job) {
-	s.dependencies.JobChanged(old, j)
-	s.limits.JobChanged(old, j)
-	s.reservations.JobChanged(old, j)
-	s.preemption.JobChanged(old, j)
-	s.counts.JobChanged(old, j)
-	s.cluster.JobChanged(old, j)
-	s.deadlines.JobChanged(old, j) // by limits
-}
-
 // NewNames returns an expander of hostlists with a cache of its own, for a planner.
 func NewNames() alloc.HostsFunc { return cluster.NewHosts() }
 

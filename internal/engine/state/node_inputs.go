@@ -5,6 +5,37 @@ import (
 	"bireme.dev/bireme/internal/engine/state/people"
 )
 
+// NodeHealth tells what is wrong with a node as a whole. What drains does so unless somebody else has; Return lets a
+// node that was drained so come back when nothing of it is left, otherwise an administrator says so. Reply: nil.
+type NodeHealth struct {
+	Node   core.NodeName
+	Faults []core.NodeFault
+	Return bool
+}
+
+func (*NodeHealth) input() {}
+
+func (in *NodeHealth) apply(s *State) (None, error) {
+	s.nodes.SetFaults(in.Node, in.Faults, in.Return)
+	return none, nil
+}
+
+// UnitHealth tells which units of a node are sick: they are given to nobody, while who has one keeps it. A node whose
+// units of a name all are is drained. Return lets units, and a node drained so, come back when they are well; without
+// it an administrator says so.
+type UnitHealth struct {
+	Node   core.NodeName
+	Sick   []core.SickUnit
+	Return bool
+}
+
+func (*UnitHealth) input() {}
+
+func (in *UnitHealth) apply(s *State) (None, error) {
+	s.nodes.SetSickUnits(in.Node, in.Sick, in.Return)
+	return none, nil
+}
+
 // RemoveNode forgets a node, its key with it: it would have to join again. A node that jobs run on is refused, unless
 // they are waited for (Drain), ended as on a node that an administrator sets down (Now), or known to have ended (Gone).
 // Reply: *Removed.

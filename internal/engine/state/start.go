@@ -2,8 +2,6 @@ package state
 
 import (
 	"cmp"
-	"fmt"
-	"slices"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -103,152 +101,6 @@ func (in *Start) start(s *State) (*Started, error) {
 	return &Started{ID: run.ID}, nil
 }
 
-// apply takes the report of a step's end. It may come twice, late, or for an attempt that is long over.
-func (in *Exited) apply(s *State) (None, error) {
-	j, ok := s.rec.Job(in.Job)
-	if !ok || j.Attempt != in.Attempt || j.Alloc == nil || !jobs.HoldsNode(j, in.Node) {
-		return none, nil // over and recorded, or never ours: the agent may forget it
-	}
-	clean := in.JobDone
-	report := (*jobs.ExitReport)(in)
-	if in.Cause == jobs.CauseUnkillable {
-		s.nodes.Drain(in.Node, "Kill task failed")
-		clean = true // what is left is the administrator's; the node takes nothing new until then
-	}
-	prologFailed := func() {
-		if in.Cause == jobs.CauseProlog {
-			s.nodes.Drain(in.Node, "Prolog error")
-		}
-	}
-	edit := s.jobs.Edit(j)
-	next := edit.Job
-	switch in.Step {
-	case "batch":
-		if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {
-			next.Exit, next.Usage, next.Image = in.Exit, in.Usage, in.Image
-		}
-		if !jobs.IsOver(j) {
-			prologFailed()
-			edit.BatchExited(report)
-		}
-	case "extern":
-		if !jobs.IsOver(j) {
-			prologFailed()
-			edit.ContainerExited(report)
-		}
-	default:
-		s.jobs.StepExited(j, report)
-		if !jobs.IsOver(j) {
-			prologFailed()
-			edit.StepExited(report)
-			runlife.Disconnected(next, s.rec.LiveSteps(j.ID), s.rec.Now())
-		}
-	}
-	if clean && jobs.IsOver(next) { // a job that goes on is not done, whatever a step's end says
-		edit.NodeClean(in.Node)
-		return none, nil
-	}
-	edit.CommitIfChanged(j)
-	return none, nil
-}
-
-// endRunOf closes the run of a job that has ended.
-func (s *State) endRunOf(j *core.Job) {
-	if j.Spec.Run == "" {
-		return
-	}
-	if r, ok := s.rec.Run(j.Spec.Project, j.Spec.Run); ok && slices.Contains(r.Jobs, j.ID) {
-		done := *r
-		done.Ended = s.rec.Now()
-		s.rec.PutRun(&done)
-	}
-}
-
-// apply takes an agent's word that a node is clean of a job.
-func (in *NodeDone) apply(s *State) (None, error) {
-	j, ok := s.rec.Job(in.Job)
-	if !ok || j.Attempt != in.Attempt || j.Alloc == nil {
-		return none, nil
-	}
-	if !jobs.IsOver(j) || !jobs.HoldsNode(j, in.Node) {
-		return none, nil // a job that goes on is not done, whatever a late message says
-	}
-	edit := s.jobs.Edit(j)
-	edit.NodeClean(in.Node)
-	return none, nil
-}
-
-// apply ends an interactive job that its creator gives back.
-func (in *AllocDone) apply(s *State) (None, error) {
-	j, err := s.rec.LiveJob(in.Job)
-	if err != nil {
-		return none, err
-	}
-	if err := s.rec.AuthorizeJob(in.By, j); err != nil {
-		return none, err
-	}
-	if j.Spec.Kind != core.Interactive {
-		return none, core.Errorf(core.Invalid, "job %d is a batch job; it ends with its script", j.ID)
-	}
-	if j.State.Final() {
-		return none, nil
-	}
-	edit := s.jobs.Edit(j)
-	next := edit.Job
-	next.Exit = in.Exit
-	st := core.Completed
-	why := core.ReasonNone
-	switch in.Exit {
-	case core.Exit{}:
-	case core.ExitOOM:
-		st, why = core.OutOfMemory, core.ReasonOutOfMemory
-	default:
-		st, why = core.Failed, core.ReasonNonZeroExit
-	}
-	if j.State == core.Pending {
-		st = core.Cancelled
-	}
-	edit.End(st, why, "")
-	edit.Commit()
-	return none, nil
-}
-
-// apply ends interactive jobs whose time is up or that nobody ever used, and jobs that miss their deadline or whose
-// minutes have run out, and works priorities out anew when they are due.
-func (*Tick) apply(s *State) (None, error) {
-	for _, id := range s.deadlines.Due() {
-		j, ok := s.rec.Job(id)
-		if !ok || !s.deadlines.Has(id) { // another component of its job has taken it along
-			continue
-		}
-		edit := s.jobs.Edit(j)
-		if at := jobs.DeadlineOf(j); at != 0 && at <= s.rec.Now() {
-			edit.MissDeadline()
-			edit.Commit()
-			continue
-		}
-		if at := runlife.Due(j); at != 0 && at <= s.rec.Now() {
-			edit.RunExpired()
-			continue
-		}
-		why, message := core.ReasonTimeLimit, ""
-		if at := s.deadlines.IdleEnd(j); at != 0 && at <= s.rec.Now() {
-			why, message = core.ReasonInactive,
-				fmt.Sprintf("no step was started in it within %v; whoever asked for it is gone", s.cfg.InteractiveIdle.Duration())
-		}
-		if at := s.limits.OwnMinutesEnd(j); at != 0 && at <= s.rec.Now() {
-			message = s.limits.OwnMinutesText(id)
-		}
-		edit.End(core.Timeout, why, message)
-		edit.Commit()
-	}
-	s.limits.EndJobsOutOfMinutes(s.jobs)
-	s.reservations.RunTimers()
-	s.nodes.RunTimers()
-	s.ranking.Run()
-	return none, nil
-}
-
 // recheck checks again what a start takes beside nodes: licenses, time, and its right to be there.
 func (in *Start) recheck(s *State, j *core.Job) error {
 	for _, l := range in.Alloc.Licenses() {
@@ -281,4 +133,18 @@ func (in *Start) recheck(s *State, j *core.Job) error {
 		return core.Errorf(core.Conflict, "job %d: %s", j.ID, why)
 	}
 	return nil
+}
+
+// PreemptOf and StartOf are the inputs that carry a plan out.
+func PreemptOf(p *sched.Preempt) *Preempt {
+	return &Preempt{Job: p.Job, For: p.For, Partition: p.Partition, Room: p.Starts, Nodes: p.Nodes}
+}
+
+// StartOf is the input of a start.
+func StartOf(s *sched.Start) *Start {
+	in := &Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc, Limit: s.TimeLimit, Aside: s.Suspends}
+	for i := range s.Rest {
+		in.Rest = append(in.Rest, *StartOf(&s.Rest[i]))
+	}
+	return in
 }

@@ -1,0 +1,105 @@
+package state
+
+import (
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/jobs"
+	"bireme.dev/bireme/internal/engine/state/runlife"
+)
+
+// apply takes the report of a step's end. It may come twice, late, or for an attempt that is long over.
+func (in *Exited) apply(s *State) (None, error) {
+	j, ok := s.rec.Job(in.Job)
+	if !ok || j.Attempt != in.Attempt || j.Alloc == nil || !jobs.HoldsNode(j, in.Node) {
+		return none, nil // over and recorded, or never ours: the agent may forget it
+	}
+	clean := in.JobDone
+	report := (*jobs.ExitReport)(in)
+	if in.Cause == jobs.CauseUnkillable {
+		s.nodes.Drain(in.Node, "Kill task failed")
+		clean = true // what is left is the administrator's; the node takes nothing new until then
+	}
+	prologFailed := func() {
+		if in.Cause == jobs.CauseProlog {
+			s.nodes.Drain(in.Node, "Prolog error")
+		}
+	}
+	edit := s.jobs.Edit(j)
+	next := edit.Job
+	switch in.Step {
+	case "batch":
+		if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {
+			next.Exit, next.Usage, next.Image = in.Exit, in.Usage, in.Image
+		}
+		if !jobs.IsOver(j) {
+			prologFailed()
+			edit.BatchExited(report)
+		}
+	case "extern":
+		if !jobs.IsOver(j) {
+			prologFailed()
+			edit.ContainerExited(report)
+		}
+	default:
+		s.jobs.StepExited(j, report)
+		if !jobs.IsOver(j) {
+			prologFailed()
+			edit.StepExited(report)
+			runlife.Disconnected(next, s.rec.LiveSteps(j.ID), s.rec.Now())
+		}
+	}
+	if clean && jobs.IsOver(next) { // a job that goes on is not done, whatever a step's end says
+		edit.NodeClean(in.Node)
+		return none, nil
+	}
+	edit.CommitIfChanged(j)
+	return none, nil
+}
+
+// apply takes an agent's word that a node is clean of a job.
+func (in *NodeDone) apply(s *State) (None, error) {
+	j, ok := s.rec.Job(in.Job)
+	if !ok || j.Attempt != in.Attempt || j.Alloc == nil {
+		return none, nil
+	}
+	if !jobs.IsOver(j) || !jobs.HoldsNode(j, in.Node) {
+		return none, nil // a job that goes on is not done, whatever a late message says
+	}
+	edit := s.jobs.Edit(j)
+	edit.NodeClean(in.Node)
+	return none, nil
+}
+
+// apply ends an interactive job that its creator gives back.
+func (in *AllocDone) apply(s *State) (None, error) {
+	j, err := s.rec.LiveJob(in.Job)
+	if err != nil {
+		return none, err
+	}
+	if err := s.rec.AuthorizeJob(in.By, j); err != nil {
+		return none, err
+	}
+	if j.Spec.Kind != core.Interactive {
+		return none, core.Errorf(core.Invalid, "job %d is a batch job; it ends with its script", j.ID)
+	}
+	if j.State.Final() {
+		return none, nil
+	}
+	edit := s.jobs.Edit(j)
+	next := edit.Job
+	next.Exit = in.Exit
+	st := core.Completed
+	why := core.ReasonNone
+	switch in.Exit {
+	case core.Exit{}:
+	case core.ExitOOM:
+		st, why = core.OutOfMemory, core.ReasonOutOfMemory
+	default:
+		st, why = core.Failed, core.ReasonNonZeroExit
+	}
+	if j.State == core.Pending {
+		st = core.Cancelled
+	}
+	edit.End(st, why, "")
+	edit.Commit()
+	return none, nil
+}

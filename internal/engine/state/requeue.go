@@ -1,0 +1,89 @@
+package state
+
+import (
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/jobs"
+)
+
+// apply sends a job that runs back to the queue; its attempt is ended first.
+func (in *Requeue) apply(s *State) (None, error) {
+	j, err := s.rec.LiveJob(in.Job)
+	if err != nil {
+		return none, err
+	}
+	if err := s.rec.AuthorizeJob(in.By, j); err != nil {
+		return none, err
+	}
+	if err := s.unusable.check(j); err != nil {
+		return none, err
+	}
+	if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 {
+		return none, jobs.ErrHetComponent(j, ref, "requeued")
+	}
+	if !s.jobs.HetComplete(j) {
+		return none, core.Errorf(core.Conflict, "a component of job %d has ended; the job cannot be requeued without it",
+			j.ID).Because("job_state")
+	}
+	if j.State != core.Running && j.State != core.Suspended || j.Spec.Kind != core.Batch {
+		return none, core.Errorf(core.Conflict, "job %d %s and cannot be requeued", j.ID,
+			j.State.Phrase()).Because("job_pending")
+	}
+	if !j.Spec.Requeue {
+		return none, core.Errorf(core.Denied, "job %d was submitted with --no-requeue", j.ID).Because("no_requeue")
+	}
+	edit := s.jobs.Edit(j)
+	next := edit.Job
+	edit.MarkRequeue(in.By.User, false, "")
+	if in.Hold && in.By.Admin && in.By.User != j.Spec.User {
+		next.Flags |= core.HeldAdmin
+	} else if in.Hold {
+		next.Flags |= core.HeldUser
+	}
+	edit.Commit()
+	return none, nil
+}
+
+func (in *Suspend) apply(s *State) (None, error) {
+	j, err := s.rec.LiveJob(in.Job)
+	if err != nil {
+		return none, err
+	}
+	if !in.By.Admin {
+		return none, core.Errorf(core.Denied, "only an administrator may suspend jobs").Because("access_denied")
+	}
+	if j.Flags.Has(core.Requeueing) {
+		return none, core.Errorf(core.Conflict, "job %d is being requeued", j.ID).Because("job_state")
+	}
+	if ref := j.Spec.More().Het; ref != nil {
+		if ref.Offset > 0 && !in.part {
+			return none, jobs.ErrHetComponent(j, ref, "suspended and resumed")
+		}
+		defer in.suspendComponents(s, j, ref)
+	}
+	if in.Resume && j.Parked() {
+		return none, core.Errorf(core.Conflict, "job %d resumes when job %d, which uses its CPUs, has ended", j.ID,
+			j.Pushed.Lent[0].To).Because("job_state")
+	}
+	edit := s.jobs.Edit(j)
+	next := edit.Job
+	switch {
+	case !in.Resume && j.State == core.Running:
+		next.State, next.Paused = core.Suspended, s.rec.Now()
+		next.Flags |= core.Shelved
+	case in.Resume && j.State == core.Suspended:
+		next.State = core.Running
+		next.PausedFor += s.rec.Now().Sub(j.Paused)
+		next.Paused = 0
+		next.Flags &^= core.Shelved
+		if !s.cluster.CanResume(j, next) {
+			return none, core.Errorf(core.Conflict, "other jobs use the CPUs of job %d now", j.ID).Because("nodes_busy")
+		}
+	default:
+		return none, core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_state")
+	}
+	edit.CommitWith(core.JobUpdated, core.Event{
+		By:   in.By.User,
+		Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}'),
+	})
+	return none, nil
+}
