@@ -447,7 +447,7 @@ func (e *Engine) purge(ctx context.Context) {
 	}
 }
 
-// pause waits for d and tells whether ctx still lives.
+// pause waits for d and reports whether ctx still lives.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

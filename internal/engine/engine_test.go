@@ -616,6 +616,7 @@ func TestStartsAreWishedForAgainAfterAReload(t *testing.T) {
 		if _, err := Do(t.Context(), e.Engine, submit(0, "again", free)); core.CodeOf(err) != core.Unavailable {
 			t.Fatalf("a commit that failed answers %v", err)
 		}
+		synctest.Wait()
 		for e.ReadOnly() != "" { // until the store was probed and the state is loaded anew
 			time.Sleep(time.Millisecond)
 		}

@@ -184,7 +184,7 @@ func (e *Engine) noteFault(in state.Input, p *panicError) (job core.JobID) {
 	return job
 }
 
-// isUrgent tells whether a user's command goes by the urgent lane.
+// isUrgent reports whether a user's command goes by the urgent lane.
 func isUrgent(in state.Input) bool {
 	switch in.(type) {
 	case *state.Cancel, *state.AllocDone:

@@ -211,7 +211,7 @@ func (w *writer) commitDone(d commitReport) {
 	}
 }
 
-// readyToCommit tells whether the open batch should go now: it has something, the planner has seen it and those who
+// readyToCommit reports whether the open batch should go now: it has something, the planner has seen it and those who
 // were expected are on board, or they were waited for long enough.
 func (w *writer) readyToCommit() bool {
 	if !w.committerIdle || w.inputs == 0 {

@@ -101,7 +101,7 @@ func (in *Start) checkHet(s *State, ref *core.HetRef) error {
 
 func releaseStake(t *policy.Tally, st *policy.Stake) func() { return func() { t.End(st) } }
 
-// changesAllComponents tells whether an update changes what all components have in common.
+// changesAllComponents reports whether an update changes what all components have in common.
 func changesAllComponents(in *UpdateJob) bool {
 	return in.Hold != nil || in.Priority != nil || in.Dependency != nil
 }

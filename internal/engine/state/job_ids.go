@@ -7,7 +7,7 @@ import "bireme.dev/bireme/internal/core"
 const maxSeenAhead = 1_000_000
 
 // raiseNextJob moves the next job id past those that a node runs or ran. A node knows of ids that were not given out
-// when an older copy of the store was put back; they are not given out again. It tells whether that changed anything:
+// when an older copy of the store was put back; they are not given out again. It reports whether that changed anything:
 // then it is committed with the node.
 func (in *Register) raiseNextJob(s *State) bool {
 	was := s.rec.NextJob()

@@ -47,7 +47,7 @@ type RemoveNode struct {
 	Gone  bool
 }
 
-// Removed tells whether a node is gone; otherwise it goes when its jobs have.
+// Removed reports whether a node is gone; otherwise it goes when its jobs have.
 type Removed struct{ Gone bool }
 
 func (*RemoveNode) input() {}

@@ -62,60 +62,80 @@ type Image struct {
 }
 
 // State is everything live, with the rules that change it. It is not safe for concurrent use; Snapshot gives what is.
+// Its parts are types of their own; State has the order in which they follow a change.
 type State struct {
-	cfg          Config
-	rec          *live.Records
-	cluster      *cluster.Cluster
-	jobs         *jobs.Editor
+	cfg     Config
+	rec     *live.Records
+	cluster *cluster.Cluster // what jobs hold of it
+	jobs    *jobs.Editor     // begins changes of jobs
+	nodes   *nodes.Editor    // begins changes of nodes
+
+	people      *people.Directory
+	fleets      *fleets.Registry
+	credentials *credentials.Registry
+
 	admission    *admit.Admission
 	counts       *admit.Counts
 	submitKeys   *admit.Keys
-	maxSeenJob   core.JobID // see maxSeenAhead
-	deadlines    *jobs.Deadlines
-	nodes        *nodes.Editor
-	people       *people.Directory
-	fleets       *fleets.Registry
-	credentials  *credentials.Registry
-	reservations *advance.Reservations
 	dependencies *depend.Dependencies
-	ranking      *ranking.Calc
-	charges      *charge.Charger
 	limits       *limits.Limits
-	unusable     unusableRecords
+	charges      *charge.Charger
+	ranking      *ranking.Calc
+	reservations *advance.Reservations
+	preemption   *preemption.Preemption
+	deadlines    *jobs.Deadlines
 
-	preemption *preemption.Preemption
+	maxSeenJob core.JobID // see maxSeenAhead
+	unusable   unusableRecords
 }
 
 // New builds the state from an image.
 func New(cfg Config, img *Image) *State {
 	cfg.SetDefaults()
-	s := &State{
-		cfg: cfg,
-	}
+	s := newEmpty(cfg, img)
+	s.load(img)
+	s.rec.BeginBatch()
+	s.charges.Load(img.Spent, img.Now, img.Jobs)
+	s.limits.MarkStale()
+	s.limits.Current()
+	s.ranking.Begin()
+	s.rec.TakePlannerChanges() // All has them
+	return s
+}
+
+// newEmpty makes a state with its parts, of people, fleets and credentials with those of the image, of all else empty.
+func newEmpty(cfg Config, img *Image) *State {
+	s := &State{cfg: cfg}
 	s.rec = live.NewRecords(&s.cfg, live.Counters{
-		Seq: img.Seq, Now: img.Now, NextJob: img.NextJob,
-		NextNode: img.NextNode,
+		Seq: img.Seq, Now: img.Now, NextJob: img.NextJob, NextNode: img.NextNode,
 	})
+	s.maxSeenJob = s.rec.NextJob() + maxSeenAhead
 	s.cluster = cluster.New(&s.cfg, s.rec)
 	s.jobs = jobs.NewEditor(s.rec, &s.cfg, s.jobChanged)
 	s.nodes = nodes.NewEditor(s.rec, &s.cfg, s.cluster, s.jobs, nodes.Followers{
 		Changed: s.nodeChanged, Deleted: s.nodeDeleted,
 	})
-	s.dependencies = depend.New(s.rec, s.cluster, s.jobs, img.Seq)
-	s.counts = admit.NewCounts(&s.cfg)
-	s.limits = limits.New(s.rec, &s.cfg, s.cluster, s.limitsRebuilt)
-	s.deadlines = jobs.NewDeadlines(s.rec, &s.cfg, s.limits.OwnMinutesEnd)
-	s.preemption = preemption.New(s.rec, &s.cfg, s.cluster, s.jobs)
-	s.maxSeenJob = s.rec.NextJob() + maxSeenAhead
 	s.rec.Tables = people.NewTables(img.Users, img.Projects, img.Tokens)
 	s.people = people.NewDirectory(&s.rec.Tables, s.rec)
 	s.rec.Table = fleets.NewTable(img.Fleets)
 	s.fleets = fleets.NewRegistry(&s.rec.Table, s.rec)
 	s.rec.Set = credentials.NewSet(img.Credentials)
 	s.credentials = credentials.NewRegistry(&s.rec.Set, s.rec)
+	s.counts = admit.NewCounts(&s.cfg)
+	s.submitKeys = admit.NewKeys(&s.cfg, img.Keys)
+	s.dependencies = depend.New(s.rec, s.cluster, s.jobs, img.Seq)
+	s.limits = limits.New(s.rec, &s.cfg, s.cluster, s.limitsRebuilt)
+	s.charges = charge.New(s.rec, &s.cfg, s.cluster, s.limits)
+	s.ranking = ranking.New(s.rec, &s.cfg, s.cluster, s.limits, s.people, s.jobs)
 	s.reservations = advance.New(s.rec, &s.cfg, s.cluster, s.people, s.jobs)
 	s.admission = admit.New(s.rec, &s.cfg, s.cluster, s.limits, s.reservations)
-	s.ranking = ranking.New(s.rec, &s.cfg, s.cluster, s.limits, s.people, s.jobs)
+	s.preemption = preemption.New(s.rec, &s.cfg, s.cluster, s.jobs)
+	s.deadlines = jobs.NewDeadlines(s.rec, &s.cfg, s.limits.OwnMinutesEnd)
+	return s
+}
+
+// load enters the records of an image, and derives what follows from them.
+func (s *State) load(img *Image) {
 	for _, q := range img.QOS {
 		s.rec.LoadQOS(q)
 	}
@@ -125,9 +145,9 @@ func New(cfg Config, img *Image) *State {
 	for _, r := range img.Runs {
 		s.rec.LoadRun(r)
 	}
-	before := people.PinsFromTokens(img.Tokens)
+	pins := people.PinsFromTokens(img.Tokens)
 	for _, n := range img.Nodes {
-		if p := before[n.Name]; p != nil && n.Pin == nil {
+		if p := pins[n.Name]; p != nil && n.Pin == nil {
 			c := *n
 			c.Pin, n = p, &c
 		}
@@ -145,15 +165,6 @@ func New(cfg Config, img *Image) *State {
 	for _, st := range img.Steps {
 		s.rec.LoadStep(st)
 	}
-	s.submitKeys = admit.NewKeys(&s.cfg, img.Keys)
-	s.rec.BeginBatch()
-	s.charges = charge.New(s.rec, &s.cfg, s.cluster, s.limits)
-	s.charges.Load(img.Spent, img.Now, img.Jobs)
-	s.limits.MarkStale()
-	s.limits.Current()
-	s.ranking.Begin()
-	s.rec.TakePlannerChanges() // All has them
-	return s
 }
 
 // Flush ends a batch: it returns all changes since the last Flush, to be stored. The planner's are PlannerChanges.

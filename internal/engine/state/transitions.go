@@ -59,26 +59,107 @@ func stepMayMove(from, to core.JobState) bool {
 
 // # Nodes
 //
-// A node has flags, several at a time; without any it is up and takes jobs.
+// A node has flags, several at a time; without any it is up and takes jobs. nodeFlagCauses has for each flag what sets
+// and clears it: inputs by their name, and what is asked of a node by UpdateNode in lower case. nodes/verbs.go has what
+// people ask for, nodes/timers.go what time brings (Tick), RunIdleActions what waits until the node is empty:
 //
-//	flag          set by                                   cleared by
-//	────────────  ───────────────────────────────────────  ─────────────────────────────────────────────
-//	Unknown       PutNode (never heard of)                  Register
-//	Silent        NodeSilence                               Register, NodeSilence{Back}
-//	Drain         drain, reboot_asap, faults, RemoveNode    resume, undrain, recovery, end of the restart
-//	Down          down, a timeout, RemoveNode{Now}          resume, a late return (Power.Return)
-//	Fail          fail                                      resume
-//	Future        future                                    resume
-//	Reboot        reboot: waits until it is empty           cancel_reboot, resume, becomes Rebooting
-//	Rebooting     it is empty and restarts                  Register with a new boot id, timeout
-//	PowerDown     power_down, or idle for SuspendTime       power_up, becomes PoweringDown or PoweredDown
-//	PoweringDown  it is empty and powers down               becomes PoweredDown after SuspendTimeout
-//	PoweredDown   it sleeps                                 power_up: becomes PoweringUp
-//	PoweringUp    power_up, or an offer is being made       Register, ResumeTimeout
+//	reboot ──► Reboot ── node is empty ──► Rebooting ── Register with a new boot id ──► as asked: resume, down, as it was
+//	                                        └── Tick: RebootTimeout ──► Down
 //
-// applyVerb has what people ask for, timerExpired what time brings, runIdleActions what waits for an empty node.
+//	power_down, idle for SuspendTime           SuspendTimeout
+//	──► PowerDown ── node is empty ──► PoweringDown ──► PoweredDown ── power_up ──► PoweringUp ── Register ──► up
+//	                                                                                 └── Tick: ResumeTimeout ──► Down
+var nodeFlagCauses = map[core.NodeFlag]flagCauses{
+	core.NodeUnknown: {
+		set:     []string{"PutNode", "PutFleet", "UseToken", "Reconfigure"}, // never heard of
+		cleared: []string{"Register"},
+	},
+	core.NodeSilent: {
+		set:     []string{"NodeSilence"},
+		cleared: []string{"NodeSilence", "Register", "Tick", "power_up", nodeIsEmpty},
+	},
+	core.NodeDrain: {
+		set: []string{
+			"drain", "reboot_asap", "reboot_failed", "NodeHealth", "UnitHealth", "Exited", "RemoveNode", "Reconfigure",
+			"Register", "PutFleet", // blocks that the hardware cannot be split into
+		},
+		cleared: []string{
+			"resume", "undrain", "down", "cancel_reboot", "NodeHealth", "UnitHealth", "RemoveNode", "Register", "PutFleet",
+			"Tick",
+		},
+	},
+	core.NodeDown: {
+		set:     []string{"down", "resume_failed", "RemoveNode", "PutFleet", "DropFleet", "Register", "Tick"},
+		cleared: []string{"resume", "Register", "Tick"}, // Register: late, with Power.Return
+	},
+	core.NodeFailFlag: {
+		set:     []string{"fail"},
+		cleared: []string{"resume", "Register", "Tick"},
+	},
+	core.NodeFuture: {
+		set:     []string{"future"},
+		cleared: []string{"resume", "Tick"},
+	},
+	core.NodeReboot: {
+		set:     []string{"reboot", "reboot_asap"},
+		cleared: []string{"cancel_reboot", "resume", "Register", "Tick", nodeIsEmpty},
+	},
+	core.NodeRebooting: {
+		set:     []string{nodeIsEmpty},
+		cleared: []string{"resume", "reboot_failed", "Register", "Tick"},
+	},
+	core.NodePowerDown: {
+		set:     []string{"power_down", "power_down_asap", "power_down_force", "Tick"},
+		cleared: []string{"power_up", "resume", "Tick", nodeIsEmpty},
+	},
+	core.NodePoweringDown: {
+		set:     []string{nodeIsEmpty},
+		cleared: []string{"resume", "Tick"},
+	},
+	core.NodePoweredDown: {
+		set:     []string{"Tick", nodeIsEmpty},
+		cleared: []string{"power_up", "resume", "Register", "Tick"},
+	},
+	core.NodePoweringUp: {
+		set: []string{"power_up", "PutNode", "Tick"}, // PutNode: of an offer that is being made
+		cleared: []string{
+			"power_down", "power_down_asap", "power_down_force", "resume", "resume_failed", "Register", "Tick",
+		},
+	},
+}
+
+// flagCauses are the inputs that set a flag of a node, and those that clear it.
+type flagCauses struct{ set, cleared []string }
+
+// nodeIsEmpty is any input after which no job is on the node.
+const nodeIsEmpty = "any input that leaves the node empty"
 
 // # Runs
 //
-//	Submit with a run           its last job has ended
-//	─────────────────► open ───────────────────────────► ended: leaves memory
+//	Submit with a run           its last job has ended                    DeleteRun
+//	─────────────────► open ───────────────────────────► ended ──────────────────────────► deleted
+//	                   EditRun keeps it open             leaves memory    only in the store
+type runState uint8
+
+const (
+	runUnknown runState = iota
+	runOpen
+	runEnded
+	runDeleted
+)
+
+var runTransitions = map[runState][]runState{
+	runUnknown: {runOpen, runEnded}, // one may end in the batch that opens it
+	runOpen:    {runOpen, runEnded},
+	runEnded:   {runDeleted},
+}
+
+func runStateOf(r *core.Run) runState {
+	switch {
+	case r.Deleted != 0:
+		return runDeleted
+	case r.Ended != 0:
+		return runEnded
+	}
+	return runOpen
+}

@@ -1,17 +1,22 @@
 package state
 
 import (
+	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/nodes"
 )
 
-// checkTransitions holds every change of a job and a step against the tables of transitions.go. Every test that drives
-// a world does so.
-func (w *world) checkTransitions(jobs []*core.Job, steps []*core.Step) {
+// checkTransitions holds every change of a job, a step and a run against the tables of transitions.go. Every test that
+// drives a world does so.
+func (w *world) checkTransitions(jobs []*core.Job, steps []*core.Step, runs []*core.Run) {
 	w.t.Helper()
 	if w.jobStates == nil {
 		w.jobStates, w.stepStates = map[core.JobID]core.JobState{}, map[[2]int64]core.JobState{}
+		w.runStates = map[string]runState{}
 	}
 	for _, j := range jobs {
 		if was, ok := w.jobStates[j.ID]; ok && !jobMayMove(was, j.State) {
@@ -25,6 +30,61 @@ func (w *world) checkTransitions(jobs []*core.Job, steps []*core.Step) {
 			w.t.Fatalf("step %d.%d went from %s to %s", st.Job, st.ID, was, st.State)
 		}
 		w.stepStates[key] = st.State
+	}
+	for _, r := range runs {
+		key := fmt.Sprintf("%s/%s/%s", r.Project, r.Name, r.ID)
+		if was, is := w.runStates[key], runStateOf(r); !slices.Contains(runTransitions[was], is) {
+			w.t.Fatalf("run %s went from %d to %d", key, was, is)
+		}
+		w.runStates[key] = runStateOf(r)
+	}
+}
+
+// nodeFlags is the flags of all nodes.
+func (w *world) nodeFlags() map[core.NodeName]core.NodeFlag {
+	out := map[core.NodeName]core.NodeFlag{}
+	for n := range w.st.rec.Nodes() {
+		out[n.Name] = n.Flags
+	}
+	return out
+}
+
+// checkNodeFlags holds the flags that an input set and cleared against nodeFlagCauses. Every input of a world is held
+// so.
+func (w *world) checkNodeFlags(in Input, before map[core.NodeName]core.NodeFlag) {
+	w.t.Helper()
+	cause := reflect.TypeOf(in).Elem().Name()
+	if u, ok := in.(*UpdateNode); ok {
+		cause = u.State
+	}
+	for n := range w.st.rec.Nodes() {
+		changed := before[n.Name] ^ n.Flags
+		for flag := core.NodeFlag(1); changed != 0 && flag != 0; flag <<= 1 {
+			if !changed.Has(flag) {
+				continue
+			}
+			how, allowed := "cleared", nodeFlagCauses[flag].cleared
+			if n.Flags.Has(flag) {
+				how, allowed = "set", nodeFlagCauses[flag].set
+			}
+			isEmpty := len(w.st.cluster.OnNode(n.Name)) == 0
+			if !slices.Contains(allowed, cause) && !(isEmpty && slices.Contains(allowed, nodeIsEmpty)) {
+				w.t.Fatalf("node %s: %s was %s by %s; only %q do that", n.Name, flag, how, cause, allowed)
+			}
+		}
+	}
+}
+
+// TestNodeFlagCausesAreInputs keeps the names of the table to those of inputs and of what can be asked of a node.
+func TestNodeFlagCausesAreInputs(t *testing.T) {
+	t.Parallel()
+	asked := append(slices.Clone(nodes.Verbs), "reboot_failed", "resume_failed", nodeIsEmpty)
+	for flag, c := range nodeFlagCauses {
+		for _, cause := range append(slices.Clone(c.set), c.cleared...) {
+			if kindByName[cause] == nil && !slices.Contains(asked, cause) {
+				t.Errorf("%s: there is no input %q", flag, cause)
+			}
+		}
 	}
 }
 

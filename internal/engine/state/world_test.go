@@ -31,6 +31,7 @@ type failer interface {
 type world struct {
 	jobStates  map[core.JobID]core.JobState // as last seen, see checkTransitions
 	stepStates map[[2]int64]core.JobState
+	runStates  map[string]runState
 
 	t    failer
 	cfg  Config
@@ -112,7 +113,10 @@ func (w *world) do(in Input) (any, error) {
 
 func (w *world) apply(in Input) (any, error) {
 	w.log.input(in, w.st.Now())
-	return w.st.Apply(in)
+	before := w.nodeFlags()
+	reply, err := w.st.Apply(in)
+	w.checkNodeFlags(in, before)
+	return reply, err
 }
 
 // must is do for inputs that cannot fail.
@@ -130,7 +134,7 @@ func (w *world) flush(err error) {
 	w.log.flush()
 	forPlanner := w.st.PlannerChanges()
 	c := w.st.Flush()
-	w.checkTransitions(forPlanner.Jobs, c.Steps)
+	w.checkTransitions(forPlanner.Jobs, c.Steps, c.Runs)
 	if err != nil && !c.Empty() {
 		w.t.Fatalf("an input that failed (%v) changed something: %s", err, asJSON(w.t, c))
 	}

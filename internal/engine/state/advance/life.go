@@ -203,7 +203,7 @@ func (a *Reservations) findReplacements(r *core.AdvanceReservation) (out []*core
 	return out, in
 }
 
-// usesNode tells whether a job of a reservation is on a node.
+// usesNode reports whether a job of a reservation is on a node.
 func (a *Reservations) usesNode(r *core.AdvanceReservation, name core.NodeName) bool {
 	for id := range a.cluster.OnNode(name) {
 		if j, _ := a.rec.Job(id); j.Alloc.Inside() == r.Name {

@@ -79,7 +79,7 @@ func (a *Reservations) resolveNamedNodes(r *core.AdvanceReservation) error {
 	return a.checkCores(r, nodes)
 }
 
-// checkCores tells whether nodes have the cores a reservation wants of them.
+// checkCores reports whether nodes have the cores a reservation wants of them.
 func (a *Reservations) checkCores(r *core.AdvanceReservation, nodes []*core.Node) error {
 	for i, n := range nodes {
 		if share := coreShare(r, i, len(nodes)); share > n.Hardware.CPUs {
@@ -99,7 +99,7 @@ func coreShare(r *core.AdvanceReservation, i, of int) int32 {
 	return share
 }
 
-// mayOverlap tells whether reservations may overlap.
+// mayOverlap reports whether reservations may overlap.
 func mayOverlap(r, o *core.AdvanceReservation) bool {
 	return r.Flags&(core.ReserveMaint|core.ReserveOverlap) != 0 || o.Flags&core.ReserveOverlap != 0
 }

@@ -51,9 +51,9 @@ type Config struct {
 	Charges            Charges
 	RunWeight          int64 // what a YAML run's priority of 100 adds to its job's
 	Containers         core.ContainerRules
-	Preemption         core.Preemption // who may push whom aside, beside what QOS and partitions say
-	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only
-	// Fresh tells. No event is written and no record kept for one.
+	Preemption         core.Preemption // which jobs may preempt which, beside what QOS and partitions say
+	// Unkept says that nobody stores or watches what changes, as in a simulation: no event is written, and Flush returns
+	// no jobs.
 	Unkept bool
 	// FaultForTests is called with every job that the planner begins to work on. A test's may panic there.
 	FaultForTests func(*core.Job) `json:"-"`

@@ -22,7 +22,7 @@ func (ed *Editor) HetComponent(ref *core.HetRef, offset int32) (*core.Job, bool)
 	return j, true
 }
 
-// HetComplete tells whether a job is none of several components, or all of them are live.
+// HetComplete reports whether a job is none of several components, or all of them are live.
 func (ed *Editor) HetComplete(j *core.Job) bool {
 	ref := j.Spec.More().Het
 	if ref == nil {
@@ -77,7 +77,7 @@ func (ed *Editor) HetJobChanged(old, j *core.Job, ref *core.HetRef) {
 	}
 }
 
-// wasRequeued tells whether a job that ran is in the queue again.
+// wasRequeued reports whether a job that ran is in the queue again.
 func wasRequeued(old, j *core.Job) bool { return old.Alloc != nil && j.State == core.Pending }
 
 // followComponent ends a component as another one did, or sends it back to the queue with it.

@@ -10,10 +10,11 @@ import (
 	"bireme.dev/bireme/internal/engine/state/runlife"
 )
 
-// IsOver tells whether nothing of a job should go on: it has ended, or goes back to the queue when its nodes are clean.
+// IsOver reports whether nothing of a job should go on: it has ended, or goes back to the queue when its nodes are
+// clean.
 func IsOver(j *core.Job) bool { return j.State.Final() || j.Flags.Has(core.Requeueing) }
 
-// HoldsNode tells whether a job that has nodes still has this one.
+// HoldsNode reports whether a job that has nodes still has this one.
 func HoldsNode(j *core.Job, n core.NodeName) bool {
 	for i := range j.Alloc.Nodes {
 		if na := &j.Alloc.Nodes[i]; na.Node == n && !na.Done {
@@ -154,7 +155,7 @@ func (e *Edit) requeueNow() {
 			e.Job.Eligible = at
 		}
 	}
-	if e.Job.Pushed != nil { // that he had to go is not the job's fault
+	if e.Job.Pushed != nil { // a preemption is not the job's fault
 		p := *e.Job.Pushed
 		p.Until, p.Lent = 0, nil
 		e.Job.Pushed = &p
@@ -189,9 +190,9 @@ func (e *Edit) FailOnNode(node core.NodeName, message string) {
 	e.End(core.NodeFail, core.ReasonNodeDown, message)
 }
 
-// dropFailedNode takes a node that failed out of the allocation of a job that asked to survive that, and tells whether
-// it did: not the last node, nor the one its script runs on, nor one of a job whose containers are one whole. next must
-// be ours to change.
+// dropFailedNode takes a node that failed out of the allocation of a job that asked to survive that, and reports
+// whether it did: not the last node, nor the one its script runs on, nor one of a job whose containers are one whole.
+// next must be ours to change.
 func (e *Edit) dropFailedNode(node core.NodeName, message string) bool {
 	al := e.Job.Alloc
 	if !e.Job.Spec.NoKill() || len(al.Nodes) < 2 || e.Job.Spec.More().Container != nil || !HoldsNode(e.Job, node) ||

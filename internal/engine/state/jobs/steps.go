@@ -152,7 +152,7 @@ func (ed *Editor) endLiveSteps(j *core.Job) {
 	}
 }
 
-// StepHasEnded tells whether a numbered step of a job has ended, though a node may not know.
+// StepHasEnded reports whether a numbered step of a job has ended, though a node may not know.
 func (ed *Editor) StepHasEnded(j *core.Job, step string) bool {
 	id, err := strconv.ParseInt(step, 10, 32)
 	if err != nil {

@@ -116,8 +116,8 @@ func (l *Limits) CountJob(t *policy.Tally, rules *policy.Rules, stakes map[core.
 	}
 }
 
-// countsAsRunning tells whether a job counts among those that run. One that is over does not, though its nodes are not
-// clean.
+// countsAsRunning reports whether a job counts among those that run. One that is over does not, though its nodes are
+// not clean.
 func countsAsRunning(j *core.Job) bool {
 	return (j.State == core.Running || j.State == core.Suspended) && j.End == 0 && j.Alloc != nil
 }

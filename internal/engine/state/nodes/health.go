@@ -50,7 +50,7 @@ func sickUnits(sick []core.SickUnit, back bool, n *core.Node) []core.SickUnit {
 	return slices.CompactFunc(sick, func(a, b core.SickUnit) bool { return a.Name == b.Name && a.Index == b.Index })
 }
 
-// allUnitsSick tells whether of some resource every unit is.
+// allUnitsSick reports whether all units of some resource are sick.
 func allUnitsSick(h *core.Hardware) bool {
 	left := map[string]int{}
 	for _, k := range h.Kinds() {

@@ -8,7 +8,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/people"
 )
 
-// SameRegistration tells whether a registration says nothing new.
+// SameRegistration reports whether a registration says nothing new.
 func SameRegistration(a, b *core.Node) bool {
 	return a.Flags == b.Flags && a.Pin == b.Pin && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot &&
 		a.Fleet == b.Fleet && a.Blocks == b.Blocks && a.Reason == b.Reason &&

@@ -43,7 +43,7 @@ func (ed *Editor) setTimer(n *core.Node) {
 	c.at[n.Name] = at
 }
 
-// isIdle tells whether a node is up and nobody uses it.
+// isIdle reports whether a node is up and nobody uses it.
 func (ed *Editor) isIdle(n *core.Node) bool {
 	return len(ed.cluster.OnNode(n.Name)) == 0 && n.Flags == 0 && n.Roles&core.Compute != 0 && n.Offer == ""
 }
@@ -69,7 +69,7 @@ func (ed *Editor) UpdateIdleTimes() {
 	ed.cluster.ClearOccupancyChanges()
 }
 
-// isKeptAwake tells whether a node does not go to sleep by itself.
+// isKeptAwake reports whether a node does not go to sleep by itself.
 func (ed *Editor) isKeptAwake(name core.NodeName) bool {
 	c := &ed.timers
 	if c.keptAwake == nil {

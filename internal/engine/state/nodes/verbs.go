@@ -148,7 +148,7 @@ func (e *Edit) applyVerb(in *Request) error {
 	return nil
 }
 
-// isOutdated tells whether it is news no more that a node could not be restarted or woken.
+// isOutdated reports whether a failure to restart or wake a node no longer matters.
 func isOutdated(n *core.Node, in *Request) bool {
 	return in.System && (in.State == "reboot_failed" && !n.Flags.Has(core.NodeRebooting) || in.State == "resume_failed" &&
 		!n.Flags.Has(core.NodePoweringUp))

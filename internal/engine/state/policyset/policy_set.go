@@ -82,7 +82,7 @@ func (b *Set) CheckQOS(q *core.QOS) {
 	}
 }
 
-// preempts tells whether jobs of one QOS may push those of another aside, by way of others too.
+// preempts reports whether jobs of one QOS may push those of another aside, by way of others too.
 func (b *Set) preempts(from, to core.QOSName, seen map[core.QOSName]bool) bool {
 	if from == to {
 		return true
@@ -133,7 +133,7 @@ func (b *Set) CheckProject(p *core.Project) {
 	}
 }
 
-// isAbove tells whether one comes from a project to another by parents; stores of old may hold circles.
+// isAbove reports whether one comes from a project to another by parents; stores of old may hold circles.
 func (b *Set) isAbove(top, from core.ProjectName) bool {
 	for range b.Projects {
 		if from == top {

@@ -86,7 +86,7 @@ func RaiseCPUsForMemory(sh *core.Shape, most core.Bytes) error {
 // MaxListedTasks is how many tasks may be laid out one by one.
 const MaxListedTasks = 1 << 16
 
-// IsArbitrary tells whether the node list has a node for each task.
+// IsArbitrary reports whether the node list has a node for each task.
 func IsArbitrary(x *core.Extra) bool {
 	return strings.HasPrefix(strings.ToLower(x.Distribution), "arbitrary")
 }
@@ -110,7 +110,7 @@ func ShapeFromNodeList(spec *core.Spec) error {
 	return nil
 }
 
-// UnitsAreValid tells whether what a node says of its units can be: each index once, and no more sockets than there
+// UnitsAreValid reports whether what a node says of its units can be: each index once, and no more sockets than there
 // are.
 func UnitsAreValid(h *core.Hardware) bool {
 	type index struct {

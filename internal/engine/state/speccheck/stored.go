@@ -67,7 +67,7 @@ func checkAlloc(al *core.Alloc) string {
 	return ""
 }
 
-// isBadIndex tells whether there can be no CPU or unit of a number.
+// isBadIndex reports whether there can be no CPU or unit of a number.
 func isBadIndex(n int32) bool { return n < 0 || n > 1<<16 }
 
 // PlaceholderSpec is a spec that says whose job it is and asks for nothing.

@@ -76,7 +76,7 @@ func placeFree(j *core.Job, steps []*core.Step, st *core.Step, ask *core.StepReq
 	return st, nil
 }
 
-// able tells whether a node could take a task of the step.
+// able reports whether a node could take a task of the step.
 func able(free, whole *core.NodeAlloc, ask *core.StepRequest) bool {
 	if free.CPUs == 0 || !ask.Exact && free.CPUs < whole.CPUs || !ask.Overcommit && free.CPUs < max(1, ask.CPUsPerTask) ||
 		whole.Mem > 0 && ask.MemPerNode > free.Mem {
