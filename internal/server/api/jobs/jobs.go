@@ -144,11 +144,23 @@ func (a *Jobs) explain(v *view.Viewer, out *client.Job, j *core.Job) {
 	}
 	if plan := a.Engine.Plan(); plan != nil {
 		y := plan.Reason(j)
+		if y.Expected != 0 {
+			y.Expected, y.Estimate = notPast(y.Expected, y.Estimate, a.Now(v.Snap))
+		}
 		out.Waiting, out.Why, out.Expected, out.Estimate = y.Code, v.Sentence(y.Text, j.ID), y.Expected, y.Estimate
 		if on := plan.Nodes(j.ID); on != nil && y.Expected != 0 && !y.Estimate {
 			out.Planned = foldNodes(on)
 		}
 	}
+}
+
+// notPast is the expected start of a job that still waits. One that the plan had for a moment ago, as behind an advance
+// reservation whose nodes were freed late, is a guess by now: as soon as there is a pass.
+func notPast(expected core.Time, estimate bool, now core.Time) (core.Time, bool) {
+	if expected < now {
+		return now, true
+	}
+	return expected, estimate
 }
 
 func foldNodes(names []core.NodeName) string {
