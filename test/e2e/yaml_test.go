@@ -24,6 +24,8 @@ func TestYAML(t *testing.T) {
 	t.Run("attached", func(t *testing.T) { attached(t, c.For(t)) })
 	t.Run("detached", func(t *testing.T) { detached(t, c.For(t)) })
 	t.Run("nodes", func(t *testing.T) { twoNodes(t, c.For(t)) })
+	t.Run("additions", func(t *testing.T) { additions(t, c.For(t)) })
+	t.Run("checkpoint", func(t *testing.T) { checkpoints(t, c.For(t)) })
 	c.WaitClean()
 }
 
@@ -127,4 +129,60 @@ commands:
 		t.Errorf("a run on two nodes: %v", r)
 	}
 	wants(t, "its output", r.Out, "rank 0 of 2 on n1", "rank 1 of 2 on n2")
+}
+
+// additions: every Slurm power is a key of the configuration.
+func additions(t *testing.T, c *cluster.Cluster) {
+	p := c.As(alice)
+	first := write(t, filepath.Join(c.Work, "first.dstack.yml"), "type: task\nname: first\ncommands: [exit 1]\n")
+	if r := p.Try("bireme", "apply", "-y", "-f", first); r.Code != 1 {
+		t.Errorf("a run that fails: %v", r)
+	}
+	file := write(t, filepath.Join(c.Work, "array.dstack.yml"), `type: task
+name: parts
+array: 1-3%1
+depends_on: afternotok:first
+time: 0:10:00
+commands:
+  - echo "part $SLURM_ARRAY_TASK_ID"
+`)
+	p.Run("bireme", "apply", "-y", "-d", "-f", file)
+	c.Eventually("all parts have run", func() (bool, string) {
+		out := p.Run("sacct", "-X", "-n", "-P", "-o", "JobName,State,Timelimit", "--name", "parts")
+		return strings.Count(out, "parts|COMPLETED|00:10:00") == 3, out
+	})
+	never := write(t, filepath.Join(c.Work, "never.dstack.yml"),
+		"type: task\nname: never\nconstraint: nosuchfeature\ncommands: [a]\n")
+	refused(t, p.Try("bireme", "apply", "-y", "-f", never), 6)
+}
+
+// checkpoints: a signal reaches the commands before the limit, and a file says when state was saved.
+func checkpoints(t *testing.T, c *cluster.Cluster) {
+	p := c.As(alice)
+	file := write(t, filepath.Join(c.Work, "check.dstack.yml"), `type: task
+name: check
+working_dir: ~/
+time: 1m
+checkpoint: {signal: USR1, grace: 45s, saved_file: state}
+commands:
+  - touch state
+  - sh -c 'trap "echo saved; exit 0" USR1; while :; do sleep 0.1; done'
+  - echo after
+`)
+	p.Run("bireme", "apply", "-y", "-d", "-f", file)
+	c.Eventually("the saved file is noticed", func() (bool, string) {
+		runs, err := c.Client(time.Second).Runs(t.Context(), "", "check")
+		if err != nil || len(runs.Runs) == 0 || len(runs.Runs[0].Jobs) == 0 {
+			return false, fmt.Sprint(err)
+		}
+		job, err := c.Client(time.Second).Job(t.Context(), fmt.Sprint(runs.Runs[0].Jobs[0]))
+		if err != nil {
+			return false, err.Error()
+		}
+		return job.Jobs[0].Checkpoint != 0, string(job.Jobs[0].State)
+	})
+	c.Eventually("it ends by the signal", func() (bool, string) {
+		out := p.Run("bireme", "logs", "check")
+		return strings.Contains(out, "saved\nafter\n"), out
+	})
 }

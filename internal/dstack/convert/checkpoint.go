@@ -28,7 +28,7 @@ func (b *builder) checkpoint(c *config.Checkpoint, x *core.Extra) error {
 }
 
 // checkpointScript is what a script of processes begins with: its shell outlives the signal, and a watcher that is no
-// child of the shell says that the state was saved whenever the file changes.
+// child of the shell says that the state was saved whenever the file changes. It ends with the shell.
 func checkpointScript(c *config.Checkpoint) string {
 	if c == nil {
 		return ""
@@ -40,7 +40,8 @@ func checkpointScript(c *config.Checkpoint) string {
 	if c.SavedFile == "" {
 		return out
 	}
-	return out + "( (\n\tseen=\n\twhile sleep 5; do\n\t\tat=$(stat -c %Y -- " + config.QuoteWord(c.SavedFile) +
-		") || continue\n\t\t[ \"$at\" = \"$seen\" ] || \"${BIREME_EXE:-bireme}\" checkpoint && seen=$at\n\tdone\n) " +
-		"</dev/null >/dev/null 2>&1 & )\n"
+	return out + "( (\n\tseen=\n\twhile sleep 5 && kill -0 $$; do\n\t\tat=$(stat -c %Y -- " +
+		config.QuoteWord(c.SavedFile) + ") || continue\n" +
+		"\t\t[ \"$at\" = \"$seen\" ] || \"${BIREME_EXE:-bireme}\" checkpoint && seen=$at\n" +
+		"\tdone\n) </dev/null >/dev/null 2>&1 & )\n"
 }
