@@ -136,14 +136,15 @@ func (s *session) changes() {
 		s.t.Errorf("not stopped: %d\n%s", code, out)
 	}
 	s.want(0, "stop -y sleeper")
-	s.until("stopped", "ps -a")
+	s.until(`"status": "terminated"`, "run get sleeper --json")
+	s.want(0, "ps -a", "stopped")
 	s.want(0, "stop -y sleeper")
 	s.want(1, "stop -y nobody", "nobody")
 	s.want(1, "attach sleeper")
 	s.want(0, "delete -y -f sleeper.dstack.yml")
 	s.want(1, "run get sleeper --json")
 	s.want(0, "apply -y -d -f sleeper.dstack.yml", "Run sleeper submitted")
-	s.until("running", "ps")
+	s.until(`"status": "running"`, "run get sleeper --json")
 	s.want(0, "stop -y -x sleeper")
 	s.until("aborted", "ps -a")
 }

@@ -161,10 +161,12 @@ type UpdateJob struct {
 	QOS       *core.QOSName
 	Site      *int32 // added to the priority; administrators only
 	Run       *int32 // priority of a YAML run, 0 to 100
-	Comment   *string
-	Wish      core.WishChange
-	Spec      core.SpecChange
-	Groups    []string // of the job's user, with Partition, QOS, Reservation or an AskChange, where one asks for them
+	// Inactivity replaces that of a YAML run's rules; 0: off. A run that nobody is connected to begins to wait anew.
+	Inactivity *core.Seconds `json:",omitempty"`
+	Comment    *string
+	Wish       core.WishChange
+	Spec       core.SpecChange
+	Groups     []string // of the job's user, with Partition, QOS, Reservation or an AskChange, where one asks for them
 
 	// Dependency is what a pending job waits for from now on; empty: nothing. Ended, Seen and Hidden are as in Submit, and
 	// so is Strict, for what it names.

@@ -1,6 +1,10 @@
 package state
 
-import "bireme.dev/bireme/internal/core"
+import (
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+)
 
 // EditRun changes an open run in place: its configuration and what its job can still take. Reply: the run's record.
 type EditRun struct {
@@ -11,6 +15,8 @@ type EditRun struct {
 	Config   []byte `json:"-"` // blob of Hash; nothing is decided by it
 	Hash     core.Hash
 	Priority int32 // 0 to 100
+	// Inactivity is after how long without a connection it ends; 0: never.
+	Inactivity core.Seconds `json:",omitempty"`
 }
 
 // DeleteRun marks a run that has ended as deleted: its name no longer leads to it. Reply: nil.
@@ -31,9 +37,18 @@ func (in *EditRun) apply(s *State) (*core.Run, error) {
 	if err := s.rec.AuthorizeJob(in.By, runOwner(r)); err != nil {
 		return nil, err
 	}
-	if j, live := s.rec.Job(r.Jobs[0]); live && j.Spec.More().RunPriority != in.Priority {
-		if _, err := (&UpdateJob{By: in.By, Job: j.ID, Run: &in.Priority}).apply(s); err != nil {
-			return nil, err
+	if j, live := s.rec.Job(r.Jobs[0]); live {
+		change := &UpdateJob{By: in.By, Job: j.ID}
+		if j.Spec.More().RunPriority != in.Priority {
+			change.Run = &in.Priority
+		}
+		if rules := j.Spec.Rules(); rules != nil && rules.Inactivity != in.Inactivity {
+			change.Inactivity = &in.Inactivity
+		}
+		if change.Run != nil || change.Inactivity != nil {
+			if _, err := change.apply(s); err != nil {
+				return nil, err
+			}
 		}
 	}
 	next := *r
@@ -42,6 +57,19 @@ func (in *EditRun) apply(s *State) (*core.Run, error) {
 	s.rec.AddBlob(in.Hash, in.Config)
 	s.rec.PutRun(&next)
 	return &next, nil
+}
+
+// updateInactivity changes after how long without a connection a run ends, and counts from now if nobody is connected.
+func (s *State) updateInactivity(limit core.Seconds, next *core.Job, x *core.Extra) {
+	rules := core.RunRules{}
+	if x.Rules != nil {
+		rules = *x.Rules
+	}
+	rules.Inactivity, x.Rules = max(0, limit), &rules
+	connected := slices.ContainsFunc(s.rec.LiveSteps(next.ID), func(st *core.Step) bool { return st.Name == core.StepSSH })
+	if next.State == core.Running && limit > 0 && !connected {
+		next.OwnLife().IdleSince = s.rec.Now()
+	}
 }
 
 func (in *DeleteRun) apply(s *State) (None, error) {

@@ -76,7 +76,7 @@ func (in *UpdateJob) authorizeUpdate(s *State, j *core.Job) error {
 		return err
 	}
 	if in.TimeLimit == nil && in.Name == nil && in.Partition == nil && in.QOS == nil && in.Site == nil && in.Run == nil &&
-		in.Comment == nil &&
+		in.Inactivity == nil && in.Comment == nil &&
 		in.Dependency == nil && in.Checkpoint == nil && !in.Wish.Any() && !in.Spec.Any() {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (in *UpdateJob) updateHold(s *State, next *core.Job) error {
 func (in *UpdateJob) updateSpec(s *State, next *core.Job) error {
 	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil &&
 		in.Dependency == nil &&
-		in.QOS == nil && in.Site == nil && in.Run == nil && !in.Wish.Any() && !in.Spec.Any() {
+		in.QOS == nil && in.Site == nil && in.Run == nil && in.Inactivity == nil && !in.Wish.Any() && !in.Spec.Any() {
 		return nil
 	}
 	spec := *next.Spec
@@ -207,7 +207,7 @@ func (in *UpdateJob) updateRank(s *State, next *core.Job, spec *core.Spec) error
 			return err
 		}
 	}
-	if in.Site == nil && in.Run == nil {
+	if in.Site == nil && in.Run == nil && in.Inactivity == nil {
 		return nil
 	}
 	x := *spec.More()
@@ -222,6 +222,9 @@ func (in *UpdateJob) updateRank(s *State, next *core.Job, spec *core.Spec) error
 			return core.Errorf(core.Invalid, "priority: %d must be from 0 to 100", *in.Run).Because("invalid_priority")
 		}
 		x.RunPriority = *in.Run
+	}
+	if in.Inactivity != nil {
+		s.updateInactivity(*in.Inactivity, next, &x)
 	}
 	spec.Extra = &x
 	return nil

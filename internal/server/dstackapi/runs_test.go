@@ -271,6 +271,30 @@ func TestOutputOfRuns(t *testing.T) {
 	}
 }
 
+// TestInactivityChangesInPlace: a dev environment gets another limit while it runs.
+func TestInactivityChangesInPlace(t *testing.T) {
+	t.Parallel()
+	s, ada, _ := cluster(t)
+	dev := func(more string) map[string]any {
+		x := spec("desk", `{"type": "dev-environment", "ide": "vscode"}`, more)
+		delete(x["configuration"].(map[string]any), "commands")
+		return x
+	}
+	run := apply(ada, dev(`{}`), false)
+	id := core.JobID(run.BiremeJob)
+	s.AwaitState(id, core.Running)
+	if up := apply(ada, dev(`{"inactivity_duration": "2h"}`), false); up.ID != run.ID || up.DeploymentNum != 1 {
+		t.Fatalf("%+v", up)
+	}
+	j := s.Job(id)
+	if j.Spec.Rules().Inactivity != 7200 || j.Life == nil || j.Life.IdleSince == 0 {
+		t.Fatalf("%+v %+v", j.Spec.Rules(), j.Life)
+	}
+	if got := get(ada, "desk").LatestJobSubmission.InactivitySecs; got == nil {
+		t.Fatal("it does not say for how long nobody was connected")
+	}
+}
+
 // TestRunsOfOthers: members see each other's runs without what is private, and neither stop nor delete them; jobs of
 // Slurm's commands are among them.
 func TestRunsOfOthers(t *testing.T) {

@@ -103,9 +103,13 @@ func (l *look) update(open *core.Run, eff *convert.Spec, currentID string, force
 	if err != nil {
 		return nil, err
 	}
+	inactivity := core.Seconds(0)
+	if d := eff.Configuration.DevEnvironment; d != nil {
+		inactivity = core.Seconds(max(0, config.Value(d.Inactivity)))
+	}
 	next, err := engine.Do(ctx, l.a.Engine, &state.EditRun{
 		By: l.c.Identity, Project: open.Project, Name: open.Name, ID: open.ID, Config: raw, Hash: l.a.Submissions.Hash(raw),
-		Priority: int32(config.Value(eff.Configuration.Run().Priority)),
+		Priority: int32(config.Value(eff.Configuration.Run().Priority)), Inactivity: inactivity,
 	})
 	if err != nil {
 		return nil, err
