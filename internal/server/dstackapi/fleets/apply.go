@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/config"
+	"bireme.dev/bireme/internal/dstack/convert"
 	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
@@ -33,7 +34,8 @@ type applyPlan struct {
 // wanted is a fleet that a client asks for.
 type wanted struct {
 	name string
-	conf *config.Fleet
+	full *config.Configuration
+	conf *config.Fleet // of full
 	spec wire.FleetSpec
 	sent json.RawMessage // the spec as it came, with its keys
 }
@@ -56,7 +58,7 @@ func (a *Fleets) read(c *front.Call, raw json.RawMessage, loc ...any) (*wanted, 
 			Input: mustJSON(conf.Kind), Ctx: map[string]any{"expected": "'fleet'"},
 		}})
 	}
-	w.conf = conf.Fleet
+	w.full, w.conf = conf, conf.Fleet
 	if w.conf.Name != nil && *w.conf.Name != "" {
 		w.name = *w.conf.Name
 	}
@@ -94,94 +96,21 @@ func newName() string {
 	return "fleet-" + hex.EncodeToString(b[:])
 }
 
-// native is the fleet in Bireme's own words.
+// native is the fleet in Bireme's own words. Its keys came with it.
 func (w *wanted) native(c *front.Call) (*client.FleetSpec, error) {
-	ssh := w.conf.SSH
-	out := &client.FleetSpec{Project: c.Project.Name, Keys: map[string]string{}}
-	if w.conf.Placement != nil {
-		out.Placement = *w.conf.Placement
+	out, err := convert.Fleet(w.full, func(file string) ([]byte, error) {
+		return nil, fmt.Errorf("the client sent no private key for %s", file)
+	})
+	if err != nil {
+		return nil, front.Errorf("%v", err)
 	}
-	if ssh.Network != nil {
-		out.Network = *ssh.Network
+	for _, v := range w.conf.Env {
+		if v.From != "" {
+			return nil, front.Errorf("env: %s has no value", v.Name)
+		}
 	}
-	for _, e := range w.conf.Env {
-		if e.From != "" {
-			return nil, front.Errorf("env: %s has no value", e.Name)
-		}
-		out.Env = append(out.Env, e.Name+"="+e.Value)
-	}
-	for i := range ssh.Hosts {
-		h := &ssh.Hosts[i]
-		host := client.FleetHostSpec{Blocks: blocks(&w.conf.Blocks)}
-		host.Hostname, host.Port = h.Hostname, port(h.Port, ssh.Port)
-		if host.User = text(h.User); host.User == "" {
-			host.User = text(ssh.User)
-		}
-		if h.Blocks != nil {
-			host.Blocks = blocks(h.Blocks)
-		}
-		host.InternalIP = text(h.InternalIP)
-		key := h.SSHKey
-		if key == nil {
-			key = ssh.SSHKey
-		}
-		var err error
-		if host.Key, err = addKey(out, key, fmt.Sprintf("hosts[%d]", i)); err != nil {
-			return nil, err
-		}
-		jump := h.ProxyJump
-		if jump == nil {
-			jump = ssh.ProxyJump
-		}
-		if jump != nil {
-			k, err := addKey(out, jump.SSHKey, fmt.Sprintf("hosts[%d].proxy_jump", i))
-			if err != nil {
-				return nil, err
-			}
-			host.Jump = &client.SSHLogin{Hostname: jump.Hostname, Port: port(jump.Port, nil), User: jump.User, Key: k}
-		}
-		out.Hosts = append(out.Hosts, host)
-	}
+	out.Project = c.Project.Name
 	return out, nil
-}
-
-// addKey adds a private key under a name of its own.
-func addKey(f *client.FleetSpec, k *config.SSHKey, path string) (string, error) {
-	if k == nil || k.Private == nil || *k.Private == "" {
-		return "", front.Errorf("ssh_config.%s: no private key: name one with identity_file", path)
-	}
-	for name, text := range f.Keys {
-		if text == *k.Private {
-			return name, nil
-		}
-	}
-	name := fmt.Sprintf("key%d", len(f.Keys))
-	f.Keys[name] = *k.Private
-	return name, nil
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-func port(own, common *int) int32 {
-	switch {
-	case own != nil:
-		return int32(*own)
-	case common != nil:
-		return int32(*common)
-	}
-	return 0
-}
-
-func blocks(b *config.Blocks) int32 {
-	if b.Auto {
-		return core.BlocksAuto
-	}
-	return int32(b.Count)
 }
 
 func (a *Fleets) plan(c *front.Call, in *planBody) (any, error) {
