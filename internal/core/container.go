@@ -70,6 +70,9 @@ type Published struct {
 	Host int32    `json:"host"` // of its node
 }
 
+// NodeGroup is the variable by which the commands of a run with groups know theirs, by its number.
+const NodeGroup = "BIREME_NODE_GROUP"
+
 // RegistryAuth is the variable of a job's environment that holds what a registry wants to know, as JSON with username
 // and password. It is taken out before anything in the container sees it.
 const RegistryAuth = "BIREME_REGISTRY_AUTH"

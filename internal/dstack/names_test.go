@@ -35,13 +35,13 @@ func TestRunEnv(t *testing.T) {
 		"DSTACK_NODES_IPS=127.0.1.2\n127.0.1.1", "DSTACK_MASTER_NODE_IP=127.0.1.2", "DSTACK_GPUS_PER_NODE=1",
 		"DSTACK_GPUS_NUM=3",
 	}
-	if diff := cmp.Diff(want, RunEnv(job, "id-1", 1, addr)); diff != "" {
+	if diff := cmp.Diff(want, RunEnv(job, []*core.Job{job}, "id-1", 1, addr)); diff != "" {
 		t.Error(diff)
 	}
 	for name, j := range map[string]*core.Job{
 		"no run": {Spec: &core.Spec{}, Alloc: job.Alloc}, "not started": {Spec: job.Spec}, "nil": nil,
 	} {
-		if got := RunEnv(j, "", 0, addr); got != nil {
+		if got := RunEnv(j, []*core.Job{j}, "", 0, addr); got != nil {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack"
+	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/slurm"
 )
@@ -54,10 +55,15 @@ func (s *server) runEnv(j *core.Job, rank int) []string {
 	if r, ok := now.Run(j.Spec.Project, j.Spec.Run); ok {
 		id = r.ID
 	}
-	return dstack.RunEnv(j, id, rank, func(name core.NodeName) string {
+	return dstack.RunEnv(j, hub.Together(now, j), id, rank, addressIn(now))
+}
+
+// addressIn gives the address of a node; a name that resolves is as good.
+func addressIn(now *state.Snapshot) func(core.NodeName) string {
+	return func(name core.NodeName) string {
 		if n, ok := now.Node(name); ok && n.Host.Addr != "" {
 			return n.Host.Addr
 		}
-		return string(name) // a name that resolves is as good as an address
-	})
+		return string(name)
+	}
 }

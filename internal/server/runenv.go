@@ -4,11 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/dstack"
 	"bireme.dev/bireme/internal/dstack/code"
+	"bireme.dev/bireme/internal/dstack/config"
 	"bireme.dev/bireme/internal/dstack/secrets"
 	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/server/vault"
 )
 
@@ -51,5 +55,30 @@ func openEnv(e *engine.Engine, v *vault.Vault) func(j *core.Job, env []byte) ([]
 			return nil, fmt.Errorf("access to repository %s: not as it should be", repo) // its text is a secret
 		}
 		return append(append([]byte{}, env...), access.Env()...), nil
+	}
+}
+
+// groupRef is a reference to a node of a group, as commands have it.
+var groupRef = regexp.MustCompile(`\$\{\{\s*(groups\[[0-9]+\]\.nodes\[[0-9]+\]\.IP_ADDRESS)\s*\}\}`)
+
+// openScript puts the addresses of a run's nodes in the place of references to them: only a started run has them.
+func openScript(e *engine.Engine) func(j *core.Job, script []byte) []byte {
+	return func(j *core.Job, script []byte) []byte {
+		if j.Spec.Run == "" || j.Spec.More().Het == nil || !groupRef.Match(script) {
+			return script
+		}
+		snap := e.Snapshot()
+		all, addr := hub.Together(snap, j), addressIn(snap)
+		return groupRef.ReplaceAllFunc(script, func(ref []byte) []byte {
+			g, ok := config.ParseGroupRef(string(groupRef.FindSubmatch(ref)[1]))
+			if !ok || g.Group >= len(all) {
+				return ref
+			}
+			nodes := dstack.Nodes(all[g.Group : g.Group+1])
+			if g.Member >= len(nodes) {
+				return ref
+			}
+			return []byte(addr(nodes[g.Member].Node))
+		})
 	}
 }

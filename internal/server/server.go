@@ -253,7 +253,8 @@ func (s *server) open(ctx context.Context) (err error) {
 		ContainerWait: cfg.Timers.ContainerWait.D(),
 		Rules:         hubRules(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key,
 		Samples: s.samples, Secret: s.authority.Secret, OpenEnv: openEnv(s.engine, vault.New(s.seals)),
-		Certs: func() wire.CertRules { return wire.CertRules{Trust: s.authority.Sum(), Life: s.authority.Life()} },
+		OpenScript: openScript(s.engine),
+		Certs:      func() wire.CertRules { return wire.CertRules{Trust: s.authority.Sum(), Life: s.authority.Life()} },
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.follow("hub", s.hub.Publish)
 	s.hub.Load(s.engine.Snapshot())

@@ -26,6 +26,7 @@ func TestDstackRuns(t *testing.T) {
 		{"terminal", terminalRun},
 		{"stop", stopRun},
 		{"master done", masterDone},
+		{"groups", groupsRun},
 		{"retry", retryRun},
 		{"abort", abortRun},
 	} {
@@ -130,6 +131,31 @@ commands:
 	}
 	if got := logOf(t, c, id); !strings.Contains(got, "master\n") {
 		t.Errorf("log %q", got)
+	}
+}
+
+// groupsRun: groups of nodes start together, know each other and end as one.
+func groupsRun(t *testing.T, c *cluster.Cluster) {
+	id := submitYAML(t, c, "groups", `groups:
+  - {name: head, nodes: 1, resources: {cpu: 2, memory: 64MB..}, commands: [
+      "test $DSTACK_NODE_RANK.$DSTACK_NODES_NUM = 0.2",
+      "test \"$(echo \"$DSTACK_NODES_IPS\" | tail -n 1)\" = '${{ groups[1].nodes[0].IP_ADDRESS }}'",
+      "ssh n1 true && ssh n2 true && echo reached", "echo head has ${{ groups[0].nodes[0].IP_ADDRESS }}"]}
+  - {name: tail, nodes: 1, resources: {cpu: 1, memory: 64MB..}, commands: [
+      "test $DSTACK_NODE_RANK = 1", "echo tail sees $DSTACK_MASTER_NODE_IP"]}
+`)
+	j := c.WaitEnd(id)
+	text := logOf(t, c, id)
+	if j.State != core.Completed || !strings.Contains(text, "head has 127.0.") ||
+		!strings.Contains(text, "tail sees 127.0.") || !strings.Contains(text, "reached") {
+		t.Errorf("%s: %s\n%s", j.State, j.Message, text)
+	}
+	id = submitYAML(t, c, "groups", `groups:
+  - {name: head, resources: {cpu: 1, memory: 64MB..}, commands: [sleep 1000]}
+  - {name: tail, resources: {cpu: 1, memory: 64MB..}, commands: [exit 7]}
+`)
+	if j := c.WaitEnd(id); j.State != core.Failed || j.Exit.Code != 7 || !strings.Contains(j.Message, "rank 1") {
+		t.Errorf("%s %d: %s", j.State, j.Exit.Code, j.Message)
 	}
 }
 

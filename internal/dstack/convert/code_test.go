@@ -82,3 +82,30 @@ func TestSubmitRepo(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
+
+// TestSubmitGroups: one job a group, one script for all.
+func TestSubmitGroups(t *testing.T) {
+	t.Parallel()
+	s := task(t, `{"type":"task","image":"box","groups":[
+		{"name":"a","nodes":1,"resources":{"cpu":4,"memory":"1GB.."},"commands":["echo a"],"ports":[8080]},
+		{"name":"b","nodes":2,"resources":{"cpu":1,"memory":"2GB..","gpu":1},
+		 "commands":["echo ${{ groups[0].nodes[0].IP_ADDRESS }}"]}],"max_duration":600}`, nil)
+	sub, err := s.Submit(Options{Name: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sub.Components) != 1 {
+		t.Fatalf("%d components", len(sub.Components))
+	}
+	a, b := &sub.Spec, &sub.Components[0]
+	if a.Shape.NodesMin != 1 || a.Shape.CPUsPerTask != 4 || len(a.Extra.Container.Ports) != 1 ||
+		b.Shape.NodesMin != 2 || b.Shape.CPUsPerTask != 1 || len(b.Shape.Gres) != 1 || len(b.Extra.Container.Ports) != 0 ||
+		b.TimeLimit != 600 || b.Extra.Container.Own {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+	for _, part := range []string{"case $BIREME_NODE_GROUP in", "0)\n{ :\necho a\n}", "1)\n{ :\necho ${{ groups[0]"} {
+		if !strings.Contains(sub.Script, part) {
+			t.Errorf("the script lacks %q:\n%s", part, sub.Script)
+		}
+	}
+}

@@ -104,7 +104,7 @@ const ownScript = "#!image\n"
 // trailing & or a here-document means what it says; the colon makes a command of nothing but comments legal.
 func (b *builder) script() string {
 	commands := b.commands()
-	if b.contains && (b.run.Entrypoint != nil || len(commands) == 0) {
+	if b.contains && (b.run.Entrypoint != nil || len(commands) == 0) && len(b.s.groups()) == 0 {
 		return ownScript
 	}
 	var t strings.Builder
@@ -117,11 +117,10 @@ func (b *builder) script() string {
 	if repo := b.s.repo(b.o.Name); repo != nil {
 		t.WriteString(repo.Script())
 	}
-	for i, c := range commands {
-		if i > 0 {
-			t.WriteString(" && ")
-		}
-		t.WriteString("{ :\n" + strings.TrimRight(c, " \t\r\n") + "\n}")
+	if groups := b.s.groups(); len(groups) > 0 {
+		t.WriteString(groupCommands(groups))
+	} else {
+		t.WriteString(join(commands))
 	}
 	body := t.String() + "\n"
 	shell := shellOf(b.run, b.contains)
@@ -132,6 +131,18 @@ func (b *builder) script() string {
 	// A batch script runs on the first node; a step takes the commands to all of them, and fails when one node does.
 	return head + `exec "${BIREME_EXE:-bireme}" srun --ntasks-per-node=1 --kill-on-bad-exit=1 ` + config.QuoteWord(shell) +
 		" -c " + config.QuoteWord("export DSTACK_NODE_RANK=$SLURM_NODEID\n"+hostfile+body) + "\n"
+}
+
+// join makes one text of commands, each of which runs if the one before it succeeded.
+func join(commands []string) string {
+	var t strings.Builder
+	for i, c := range commands {
+		if i > 0 {
+			t.WriteString(" && ")
+		}
+		t.WriteString("{ :\n" + strings.TrimRight(c, " \t\r\n") + "\n}")
+	}
+	return t.String()
 }
 
 // prelude is what the images without a name do before the commands.

@@ -71,7 +71,10 @@ func (s *Spec) Submit(o Options) (*client.Submit, error) {
 		return nil, err
 	}
 	out := &client.Submit{Spec: spec, Script: b.script(), Env: env, Run: o.Name, Strict: true}
-	return out, nil
+	if len(s.groups()) > 0 {
+		out.Spec, out.Components, err = b.components(spec)
+	}
+	return out, err
 }
 
 // killAfter is how long commands on a terminal have after Ctrl+C, as in dstack.

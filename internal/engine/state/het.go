@@ -12,15 +12,13 @@ import (
 // submitHet files all components, or none.
 func (in *Submit) submitHet(s *State) (*Submitted, error) {
 	specs := append([]*core.Spec{in.Spec}, in.Components...)
-	switch {
-	case in.Run != nil:
-		return nil, core.Errorf(core.Invalid, "a run has no components").Because("invalid_het")
-	}
 	jobs := make([]*core.Job, len(specs))
 	for i, spec := range specs {
 		switch {
 		case spec.Array != "":
 			return nil, core.Errorf(core.Invalid, "component %d: a het job cannot be an array", i).Because("invalid_array")
+		case in.Run != nil && spec.More().Container == nil: // one starts the commands of all, in their containers
+			return nil, core.Errorf(core.Invalid, "component %d: groups of a run need containers", i).Because("invalid_het")
 		case spec.User != in.Spec.User || spec.Kind != in.Spec.Kind:
 			return nil, core.Errorf(core.Invalid, "component %d: all components must have the same user and kind",
 				i).Because("invalid_het")
@@ -28,7 +26,10 @@ func (in *Submit) submitHet(s *State) (*Submitted, error) {
 		x := *spec.More()
 		x.Het = &core.HetRef{Lead: s.rec.NextJob(), Offset: int32(i), Count: int32(len(specs))}
 		spec.Extra, spec.Hold = &x, in.Spec.Hold
-		if i > 0 {
+		switch {
+		case i > 0 && in.Run != nil: // its containers know what runs in them
+			spec.Run, spec.Script, spec.Env, x.Files = in.Run.Name, in.Spec.Script, in.Spec.Env, in.Spec.More().Files
+		case i > 0:
 			spec.Script = core.Hash{}
 		}
 		j, err := in.prepare(s, spec)
@@ -49,7 +50,7 @@ func (in *Submit) submitHet(s *State) (*Submitted, error) {
 	for i, j := range jobs {
 		first.enqueue(s, j)
 		if i == 0 { // the key and the blobs are the first one's
-			first.Key, first.Script, first.Env, first.Files = "", nil, nil, nil
+			first.Key, first.Script, first.Env, first.Files, first.Run = "", nil, nil, nil, nil
 		}
 	}
 	return &Submitted{ID: jobs[0].ID}, nil

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -48,32 +49,62 @@ const (
 	gangPorts     = 8000
 )
 
+// Together are the jobs whose containers are one whole, in their order: those of a run's groups, else the job alone.
+func Together(snap *state.Snapshot, j *core.Job) []*core.Job {
+	ref := j.Spec.More().Het
+	if ref == nil || j.Spec.Run == "" {
+		return []*core.Job{j}
+	}
+	all := make([]*core.Job, 0, ref.Count)
+	for k := range ref.Count {
+		part, ok := snap.Job(ref.Lead + core.JobID(k))
+		if !ok || part.Alloc == nil { // it has ended: so will this one
+			return []*core.Job{j}
+		}
+		if part.ID == j.ID {
+			part = j
+		}
+		all = append(all, part)
+	}
+	return all
+}
+
 // gangOf is what the container of a job on its rank-th node knows of the others; nil: there are none.
 func (h *Hub) gangOf(j *core.Job, rank int) *wire.Gang {
-	nodes := j.Alloc.Nodes
+	snap := h.engine.Snapshot()
+	all := Together(snap, j)
+	lead := all[0]
+	var nodes []*core.NodeAlloc
+	for _, part := range all {
+		if part == j {
+			rank += len(nodes)
+		}
+		for i := range part.Alloc.Nodes {
+			nodes = append(nodes, &part.Alloc.Nodes[i])
+		}
+	}
 	if len(nodes) < 2 {
 		return nil
 	}
-	id := fmt.Sprintf("containers of job %d.%d", j.ID, j.Attempt)
+	id := fmt.Sprintf("containers of job %d.%d", lead.ID, lead.Attempt)
 	g := &wire.Gang{Rank: rank, Each: j.Spec.Run != "", Seed: h.cfg.Secret(id), Patience: h.cfg.ContainerWait}
 	if r := j.Spec.Rules(); r != nil {
 		g.Order, g.MasterDone = r.StartupOrder, r.StopCriteria == core.StopMasterDone
 	}
-	snap := h.engine.Snapshot()
 	local := false // nodes of one machine
-	for i := range nodes {
-		if n, ok := snap.Node(nodes[i].Node); ok {
+	for _, na := range nodes {
+		if n, ok := snap.Node(na.Node); ok {
 			ip := net.ParseIP(n.Host.Addr)
 			local = local || ip != nil && ip.IsLoopback()
 		}
 	}
-	port := h.gangPort(j, local)
-	for i := range nodes {
-		p := wire.Peer{Node: string(nodes[i].Node), Addr: string(nodes[i].Node), Port: port, Slots: nodes[i].GPUs()}
+	port := h.gangPort(all, local)
+	for i, na := range nodes {
+		p := wire.Peer{Node: string(na.Node), Addr: string(na.Node), Port: port, Slots: na.GPUs()}
 		if !g.Each {
-			p.Slots = int(nodes[i].Tasks)
+			p.Slots = int(na.Tasks)
 		}
-		if n, ok := snap.Node(nodes[i].Node); ok && n.Host.Addr != "" {
+		if n, ok := snap.Node(na.Node); ok && n.Host.Addr != "" {
 			p.Addr = n.Host.Addr
 		}
 		if local {
@@ -84,9 +115,10 @@ func (h *Hub) gangOf(j *core.Job, rank int) *wire.Gang {
 	return g
 }
 
-// gangPort is the port of a job's containers, the first of them where its nodes are one machine: one that no other
-// job on its nodes has. It stays while the job's attempt does, for its containers are launched one by one.
-func (h *Hub) gangPort(j *core.Job, local bool) int {
+// gangPort is the port of the containers of jobs, the first of them where their nodes are one machine: one that no
+// other job on their nodes has. It stays while the first job's attempt does, for containers are launched one by one.
+func (h *Hub) gangPort(all []*core.Job, local bool) int {
+	j := all[0]
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	mine := h.jobs[j.ID]
@@ -94,26 +126,29 @@ func (h *Hub) gangPort(j *core.Job, local bool) int {
 		return mine.gang
 	}
 	taken := map[int]bool{}
-	take := func(o *core.Job, port int) {
-		for i := range gangSpan(o, local) {
+	take := func(others []*core.Job, port int) {
+		for i := range gangSpan(others, local) {
 			taken[firstGangPort+(port-firstGangPort+i)%gangPorts] = true
 		}
 	}
 	for id, t := range h.jobs {
 		o := t.job
+		if id == j.ID || o.Alloc == nil || o.Spec.More().Container == nil || !leads(o) {
+			continue
+		}
+		others := trackedTogether(h.jobs, o)
 		switch {
-		case id == j.ID || o.Alloc == nil || len(o.Alloc.Nodes) < 2 || o.Spec.More().Container == nil ||
-			!local && !meet(o, j):
+		case gangSpan(others, true) < 2 || !local && !meet(others, all):
 		case t.gang != 0:
-			take(o, t.gang)
+			take(others, t.gang)
 		case o.Start < j.Start || o.Start == j.Start && o.ID < j.ID: // since before this server was started
-			take(o, wishedPort(o, 0))
+			take(others, wishedPort(o, 0))
 		}
 	}
 	port := wishedPort(j, 0)
 	for try := range gangPorts { // if all are taken, whichever
 		at, free := wishedPort(j, try), true
-		for i := range gangSpan(j, local) {
+		for i := range gangSpan(all, local) {
 			free = free && !taken[firstGangPort+(at-firstGangPort+i)%gangPorts]
 		}
 		if free {
@@ -127,12 +162,34 @@ func (h *Hub) gangPort(j *core.Job, local bool) int {
 	return port
 }
 
-// gangSpan is how many ports in a row a job's containers have.
-func gangSpan(j *core.Job, local bool) int {
-	if local {
-		return len(j.Alloc.Nodes)
+// leads reports whether a job is the first of those it is together with.
+func leads(j *core.Job) bool {
+	ref := j.Spec.More().Het
+	return ref == nil || j.Spec.Run == "" || ref.Offset == 0
+}
+
+// trackedTogether is Together for a job that leads, among those that are tracked.
+func trackedTogether(jobs map[core.JobID]*tracked, j *core.Job) []*core.Job {
+	all := []*core.Job{j}
+	if ref := j.Spec.More().Het; ref != nil && j.Spec.Run != "" {
+		for k := int32(1); k < ref.Count; k++ {
+			if t := jobs[ref.Lead+core.JobID(k)]; t != nil && t.job.Alloc != nil {
+				all = append(all, t.job)
+			}
+		}
 	}
-	return 1
+	return all
+}
+
+// gangSpan is how many ports in a row the containers of jobs have.
+func gangSpan(all []*core.Job, local bool) (n int) {
+	if !local {
+		return 1
+	}
+	for _, j := range all {
+		n += len(j.Alloc.Nodes)
+	}
+	return n
 }
 
 // wishedPort is the port a job's containers would have if nobody else had any. Jobs that are neighbours in time are not
@@ -141,11 +198,15 @@ func wishedPort(j *core.Job, try int) int {
 	return firstGangPort + int((int64(j.ID)*61+int64(j.Attempt-1)*17+int64(try))%gangPorts)
 }
 
-// meet reports whether two jobs are on a node together.
-func meet(a, b *core.Job) bool {
-	for i := range a.Alloc.Nodes {
-		if allocOn(b, a.Alloc.Nodes[i].Node) != nil {
-			return true
+// meet reports whether some jobs are on a node together with others.
+func meet(a, b []*core.Job) bool {
+	for _, x := range a {
+		for _, y := range b {
+			for i := range x.Alloc.Nodes {
+				if allocOn(y, x.Alloc.Nodes[i].Node) != nil {
+					return true
+				}
+			}
 		}
 	}
 	return false

@@ -23,7 +23,7 @@ func TestGangPort(t *testing.T) {
 	}
 	want := func(j *core.Job, local bool, port int) {
 		t.Helper()
-		if got := h.gangPort(j, local); got != port {
+		if got := h.gangPort([]*core.Job{j}, local); got != port {
 			t.Errorf("job %d has port %d, want %d", j.ID, got, port)
 		}
 	}

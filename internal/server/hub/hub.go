@@ -43,6 +43,8 @@ type Config struct {
 	// OpenEnv completes the environment of a launch by what is not stored in the clear; nil: nothing is. It does not
 	// change what it is given.
 	OpenEnv func(j *core.Job, env []byte) ([]byte, error)
+	// OpenScript completes the script of a launch by what is known only then; nil: nothing is.
+	OpenScript func(j *core.Job, script []byte) []byte
 }
 
 // EndedFunc finds a job that has ended; nil for one nobody knows.

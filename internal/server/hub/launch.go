@@ -38,6 +38,9 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Lau
 			return nil, fmt.Errorf("script of job %d: %w", j.ID, err)
 		}
 	}
+	if h.cfg.OpenScript != nil {
+		script = h.cfg.OpenScript(j, script)
+	}
 	env, err := h.blobs.get(ctx, spec.Env)
 	if err != nil {
 		return nil, fmt.Errorf("environment of job %d: %w", j.ID, err)
