@@ -150,7 +150,7 @@ func TestTrustedProject(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.must(&Register{Node: "n1", Hardware: core.Hardware{CPUs: 4, Memory: core.GiB}, Host: core.Host{Root: true}})
 	w.must(&EnsureUser{UID: 1000, UnixName: "alice"})
-	root, alice := core.Identity{User: "root", Admin: true}, core.Identity{User: "alice", UID: 1000}
+	alice := core.Identity{User: "alice", UID: 1000}
 	lab := &core.Project{Name: "lab", Members: []core.Member{{User: "alice", Role: core.RoleManager}}}
 	w.must(&PutProject{By: root, Project: lab})
 	try := func() error {

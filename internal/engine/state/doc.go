@@ -77,13 +77,13 @@
 //
 // Imports go down only:
 //
-//	state       inputs, State: the order of work
-//	  admit, ranking, charge, advance, depend, preemption, nodes    rules with data of their own
-//	    limits
-//	      jobs                        edits of jobs
-//	        cluster                   what jobs hold
-//	          live                    tables and changes
-//	            people, fleets, credentials, usage, conf, speccheck, policyset, steplayout, runlife, named
+//	state                                   inputs, State: the order of work
+//	  admit                                 what is let in
+//	    advance, depend, preemption, nodes, ranking, charge
+//	      limits
+//	        jobs, cluster                   edits of jobs; what jobs hold
+//	          live                          tables and changes
+//	            people, fleets, credentials, usage, conf, speccheck, policyset, steplayout, runlife, redact, named
 //
 // No sub-package knows State. Each is given the records, the settings and the parts below it that it needs. Two calls
 // go up, as functions that New passes: an edit of a job or a node calls jobChanged or nodeChanged, and limits that were
