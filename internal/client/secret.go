@@ -45,7 +45,9 @@ type Secrets struct {
 	Project core.ProjectName
 }
 
-func (s *Secrets) path() string { return api + "/projects/" + url.PathEscape(string(s.Project)) + "/secrets" }
+func (s *Secrets) path() string {
+	return api + "/projects/" + url.PathEscape(string(s.Project)) + "/secrets"
+}
 
 func (s *Secrets) at(name string) string { return s.path() + "/" + url.PathEscape(name) }
 
