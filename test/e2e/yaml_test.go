@@ -153,7 +153,7 @@ commands:
 	})
 	never := write(t, filepath.Join(c.Work, "never.dstack.yml"),
 		"type: task\nname: never\nconstraint: nosuchfeature\ncommands: [a]\n")
-	refused(t, p.Try("bireme", "apply", "-y", "-f", never), 6)
+	refused(t, p.Try("bireme", "apply", "-y", "-f", never), 2, "nosuchfeature")
 }
 
 // checkpoints: a signal reaches the commands before the limit, and a file says when state was saved.

@@ -185,7 +185,7 @@ func (r fleetReader) network(n *tree.Node, p *path) (string, bool) {
 		r.fail(n, p, typeValue, "%s is not a network such as 10.0.0.0/24", tree.Quote(s))
 		return "", false
 	}
-	if !isPrivate(pre.Masked().Addr()) {
+	if !isPrivate(pre.Masked().Addr()) || !isPrivate(lastOf(pre)) {
 		r.fail(n, p, typeValue, "%s is not a private network", s)
 		return "", false
 	}
@@ -197,6 +197,16 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
 	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("2001:db8::/32"),
+}
+
+// lastOf is the last address of a network.
+func lastOf(p netip.Prefix) netip.Addr {
+	b := p.Masked().Addr().AsSlice()
+	for i := p.Bits(); i < 8*len(b); i++ {
+		b[i/8] |= 1 << (7 - i%8)
+	}
+	a, _ := netip.AddrFromSlice(b)
+	return a
 }
 
 func isPrivate(a netip.Addr) bool {
