@@ -165,8 +165,9 @@ func (r *classHead) firstStartable(ps *pass, from *classMember) bool {
 
 // nextStartable moves to the class's next job that may start and reports whether there is one.
 func (r *classHead) nextStartable(ps *pass) bool {
+	limits, now, epoch := ps.p.limits, ps.plan.Now, ps.p.refusals.epoch
 	for m := r.cursor.Current(); m != nil; m = r.cursor.Current() {
-		if m.gate == nil || !ps.p.limits.isShut(m.gate, r.slot, m.job, m.minTime, ps.plan.Now, ps.p.refusals.epoch) {
+		if m.gate == nil || !limits.isShut(m.gate, r.slot, m.job, m.minTime, now, epoch) {
 			if r.slot.cannotStart(ps) {
 				return false
 			}

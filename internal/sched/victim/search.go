@@ -161,7 +161,7 @@ func (v *Search) choose(victims, few bool) []fit.Choice {
 	v.costs, v.Victims, v.nodes = v.costs[:0], v.Victims[:0], v.nodes[:0]
 	view := v.View()
 	for i, node := range v.Nodes {
-		if len(v.jobs.On(node)) > 0 || node.Free.Cpus > 0 {
+		if node.Free.Cpus > 0 || len(v.jobs.On(node)) > 0 {
 			if v.Fit.Accepts(node, &view) {
 				v.costNode(node, i, victims, few)
 			}
