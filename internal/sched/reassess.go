@@ -1,6 +1,9 @@
 package sched
 
-import "bireme.dev/bireme/internal/sched/cluster"
+import (
+	"bireme.dev/bireme/internal/sched/cluster"
+	"bireme.dev/bireme/internal/sched/sorted"
+)
 
 // Whether idle nodes could hold a class may change when nodes go down or come up, but seldom does: most classes can
 // spare many nodes. So a class is assessed again only when as many nodes went down as it can spare, or when one came up
@@ -8,54 +11,11 @@ import "bireme.dev/bireme/internal/sched/cluster"
 
 // classWatch records which classes must be assessed again, and when.
 type classWatch struct {
-	downs  int64 // nodes that went down so far
-	cameUp bool  // some came up just now
-	due    dueHeap
-	unfit  map[*classInfo]bool // classes that could not start in some of their partitions
-	other  map[*classInfo]bool // classes that are not countable: assessed whenever nodes change
-}
-
-// classDue is a class to assess again when so many nodes have gone down.
-type classDue struct {
-	downs int64
-	class *classInfo
-}
-
-// dueHeap is a heap by downs. Classes come and go with every job, so it is written without interfaces, which allocate.
-type dueHeap []classDue
-
-func (d *dueHeap) push(x classDue) {
-	h := append(*d, x)
-	for i := len(h) - 1; i > 0 && h[i].downs < h[(i-1)/2].downs; i = (i - 1) / 2 {
-		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
-	}
-	*d = h
-}
-
-// pop takes out the first.
-func (d *dueHeap) pop() classDue {
-	h := *d
-	first, k := h[0], len(h)-1
-	h[0], h[k] = h[k], classDue{}
-	*d = h[:k]
-	d.sink(0)
-	return first
-}
-
-func (d dueHeap) sink(i int) {
-	for {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(d); c++ {
-			if d[c].downs < d[least].downs {
-				least = c
-			}
-		}
-		if least == i {
-			return
-		}
-		d[i], d[least] = d[least], d[i]
-		i = least
-	}
+	downs  int64                   // nodes that went down so far
+	cameUp bool                    // some came up just now
+	due    sorted.Heap[*classInfo] // by the value of downs at which they are assessed again
+	unfit  map[*classInfo]bool     // classes that could not start in some of their partitions
+	other  map[*classInfo]bool     // classes that are not countable: assessed whenever nodes change
 }
 
 // watchClass records when a class that was just assessed must be assessed again.
@@ -77,7 +37,7 @@ func (cs *classSet) watchClass(c *classInfo) {
 	}
 	if at := w.downs + int64(spare) + 1; spare >= 0 && (c.due == 0 || at < c.due) {
 		c.due = at
-		w.due.push(classDue{at, c})
+		w.due.Push(at, c)
 	}
 }
 
@@ -94,17 +54,7 @@ func (cs *classSet) unwatchClass(c *classInfo) {
 	delete(cs.watch.unfit, c)
 	delete(cs.watch.other, c)
 	if w := &cs.watch; len(w.due) > 64 && len(w.due) > 2*len(cs.byKey) {
-		kept := w.due[:0]
-		for _, d := range w.due {
-			if d.downs == d.class.due {
-				kept = append(kept, d)
-			}
-		}
-		clear(w.due[len(kept):])
-		w.due = kept
-		for i := len(kept)/2 - 1; i >= 0; i-- {
-			w.due.sink(i)
-		}
+		w.due.Keep(func(x sorted.HeapItem[*classInfo]) bool { return x.Key == x.Value.due })
 	}
 }
 
@@ -127,10 +77,10 @@ func (p *Planner) reassess(how cluster.NodeChange) {
 		}
 		w.due, w.unfit, w.other = w.due[:0], nil, nil
 	} else {
-		for len(w.due) > 0 && w.due[0].downs <= w.downs {
-			if d := w.due.pop(); d.downs == d.class.due {
-				d.class.due = 0
-				again[d.class] = true
+		for len(w.due) > 0 && w.due[0].Key <= w.downs {
+			if x := w.due.Pop(); x.Key == x.Value.due {
+				x.Value.due = 0
+				again[x.Value] = true
 			}
 		}
 		for c := range w.other {
