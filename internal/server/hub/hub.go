@@ -80,6 +80,7 @@ type tracked struct {
 	drops string // the limit because of which its node drops output
 	ports []core.Published
 	gang  int // see gangPort; 0: nobody asked yet
+	low   lowUse
 }
 
 // node is what the hub knows of a node beside its record.

@@ -19,8 +19,11 @@ func (k *conn) sampled(s *wire.Sample, exported []byte) {
 		return
 	}
 	for _, o := range keep {
+		if o.unused != nil {
+			k.report(o.unused, nil)
+		}
 		if h.cfg.Samples == nil {
-			break
+			continue
 		}
 		if err := h.cfg.Samples.Add(o.key, o.sample); err != nil {
 			h.log.Warn("sample not kept", "job", o.key.Job, "err", err)
@@ -35,6 +38,7 @@ func (k *conn) sampled(s *wire.Sample, exported []byte) {
 type jobSample struct {
 	key    samples.Key
 	sample *core.Sample
+	unused *state.GPUUnused // that ends the job; nil: nothing does
 }
 
 // jobSamples notes how the node's units do and gives what its jobs used; mine is false when the node has another
@@ -60,7 +64,7 @@ func (k *conn) jobSamples(s *wire.Sample, exported []byte, now core.Time) (keep 
 				At: now, Node: k.who.Name, CPU: time.Duration(u.CPU) * time.Microsecond, Mem: core.Bytes(u.Mem),
 				GPUs: unitUse(na, s.Units),
 			}
-			keep = append(keep, jobSample{samples.Key{Job: t.job.ID, Attempt: u.Attempt}, x})
+			keep = append(keep, jobSample{samples.Key{Job: t.job.ID, Attempt: u.Attempt}, x, t.low.note(t.job, x)})
 		}
 	}
 	return keep, true
