@@ -142,7 +142,7 @@ var signalTable = fieldTable[core.WarnSignal]{
 		{"extra.signal.signal", 0, 64, 0, func(w *core.WarnSignal) int64 { return int64(w.Signal) }},
 		{"extra.signal.before", 0, MaxSeconds, 0, func(w *core.WarnSignal) int64 { return int64(w.Before) }},
 	},
-	flags: []string{"extra.signal.batch", "extra.signal.reserve"},
+	flags: []string{"extra.signal.all", "extra.signal.batch", "extra.signal.reserve"},
 }
 
 var gpuTable = fieldTable[core.GPUAsk]{
