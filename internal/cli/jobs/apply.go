@@ -28,8 +28,11 @@ type applyOptions struct {
 	project string
 	args    []string
 	force   bool
-	ports   []string // to forward while attached
-	host    string
+
+	profile   string
+	noProfile bool
+	ports     []string // to forward while attached
+	host      string
 }
 
 func applyCommand(a *app.App) *cobra.Command {
@@ -55,6 +58,9 @@ the current folder; -f - reads standard input. ARGS replace ${{ run.args }}.`,
 	f.BoolVarP(&o.detach, "detach", "d", false, "print the run's name and job and leave")
 	f.StringVarP(&o.name, "name", "n", "", "name of the run")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "set a variable, `KEY=VALUE`, or pass your own, KEY")
+	f.StringVar(&o.profile, "profile", "", "use the profile `NAME` of .dstack/profiles.yml")
+	f.BoolVar(&o.noProfile, "no-profile", false, "use no profile, not even the default one")
+	c.MarkFlagsMutuallyExclusive("profile", "no-profile")
 	f.StringVar(&o.project, "project", "", "`PROJECT` to run in")
 	portFlags(c, &o.ports, &o.host)
 	f.BoolVar(&o.force, "force", false, "of a fleet: hosts leave although jobs run on them")

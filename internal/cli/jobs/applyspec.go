@@ -44,7 +44,11 @@ func (o *applyOptions) spec(c *config.Configuration) (*convert.Spec, error) {
 		return nil, err
 	}
 	convert.Modest(c)
-	s := &convert.Spec{Configuration: *c}
+	profile, err := o.findProfile()
+	if err != nil {
+		return nil, err
+	}
+	s := &convert.Spec{Configuration: *c, Profile: profile}
 	if !s.Undecided() && !s.Contained(core.RuntimeProcess) {
 		return s, convert.CheckProcess(c)
 	}

@@ -1,0 +1,69 @@
+package jobs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"bireme.dev/bireme/internal/cli/app"
+	"bireme.dev/bireme/internal/dstack/config"
+)
+
+// findProfile gives the profile of a run: the one that --profile or DSTACK_PROFILE names, else the default one of
+// .dstack/profiles.yml in this folder or the home; nil: none.
+func (o *applyOptions) findProfile() (*config.Profile, error) {
+	name := o.profile
+	if name == "" && !o.noProfile {
+		if v, _ := o.app.Lookup("DSTACK_NO_PROFILE"); v != "" {
+			o.noProfile, _ = strconv.ParseBool(v) // what is no boolean means no
+		}
+		name, _ = o.app.Lookup("DSTACK_PROFILE")
+	}
+	if o.noProfile {
+		return nil, nil
+	}
+	file, all, err := o.profiles()
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if p := &all[i]; name != "" && p.Name == name || name == "" && p.Default {
+			return p, nil
+		}
+	}
+	if name != "" {
+		if file == "" {
+			file = ".dstack/profiles.yml"
+		}
+		return nil, app.Usagef("--profile %s: %s has no such profile", name, file)
+	}
+	return nil, nil
+}
+
+// profiles reads the first profiles.yml that there is.
+func (o *applyOptions) profiles() (string, []config.Profile, error) {
+	dirs := []string{".dstack"}
+	if home, ok := o.app.Lookup("HOME"); ok && home != "" {
+		dirs = append(dirs, filepath.Join(home, ".dstack"))
+	}
+	for _, dir := range dirs {
+		for _, base := range []string{"profiles.yml", "profiles.yaml"} {
+			file := filepath.Join(dir, base)
+			src, err := os.ReadFile(file)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return "", nil, err
+			}
+			list, err := config.ReadProfiles(src)
+			if err != nil {
+				return "", nil, inFile(err, file)
+			}
+			return file, list.Profiles, nil
+		}
+	}
+	return "", nil, nil
+}
