@@ -134,7 +134,7 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 	own := h.cfg.Env.Step(all)
 	l.Env = overlay(wire.JoinEnv(ask.Env), own)
 	if st.Name == core.StepSSH {
-		env, err := h.blobs.sessionEnv(j, node, h.cfg.Env.Batch)
+		env, err := h.blobs.sessionEnv(j, node, h.cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -157,15 +157,20 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 }
 
 // sessionEnv is what the job's own program sees on a node: who comes to it by SSH sees the same.
-func (b *blobs) sessionEnv(j *core.Job, node core.NodeName, batch func(*core.Job, int) []string) ([]byte, error) {
+func (b *blobs) sessionEnv(j *core.Job, node core.NodeName, cfg Config) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	env, err := b.get(ctx, j.Spec.Env)
 	if err != nil {
 		return nil, fmt.Errorf("environment of job %d: %w", j.ID, err)
 	}
+	if cfg.OpenEnv != nil {
+		if env, err = cfg.OpenEnv(j, env); err != nil {
+			return nil, err
+		}
+	}
 	rank := slices.IndexFunc(j.Alloc.Nodes, func(a core.NodeAlloc) bool { return a.Node == node })
-	return overlay(env, batch(j, max(0, rank))), nil
+	return overlay(env, cfg.Env.Batch(j, max(0, rank))), nil
 }
 
 // containerOf is the container a job runs in, nil if in none. Who has the whole node has its network too.
