@@ -23,6 +23,9 @@ func CheckProcess(c *config.Configuration) error {
 			faults = append(faults, c.Fault("needs a container: name an image, or write runtime: container", key))
 		}
 	}
+	if task != nil && len(task.Groups) > 0 {
+		faults = append(faults, c.Fault("needs a container: name an image, or write runtime: container", "groups"))
+	}
 	p := c.Policy()
 	if o := config.Value(p.StartupOrder); o != "" && o != "any" {
 		faults = append(faults, c.Fault("needs containers: processes start on all nodes at once", "startup_order"))
@@ -54,9 +57,6 @@ func CheckRuns(c *config.Configuration) error {
 	run, p := c.Run(), c.Policy()
 	if len(run.Repos) > 0 {
 		add("fetching of repositories is not available yet with this command", "repos")
-	}
-	if c.Task != nil && len(c.Task.Groups) > 0 {
-		add("node groups are not available yet with this command", "groups")
 	}
 	for i := range run.Volumes {
 		if !run.Volumes[i].IsInstance() {

@@ -284,3 +284,17 @@ func TestRuntime(t *testing.T) {
 		})
 	}
 }
+
+// Groups of nodes are containers; as processes they are refused with their place.
+func TestNativeGroups(t *testing.T) {
+	t.Parallel()
+	const src = "type: task\ngroups:\n  - {commands: [a]}\n  - {nodes: 2, commands: [b]}\n"
+	sub, err := apply([]byte(src), core.RuntimeContainer)
+	if err != nil || len(sub.Components) != 1 {
+		t.Errorf("%+v %v", sub, err)
+	}
+	if _, err := apply([]byte(src), core.RuntimeProcess); err == nil ||
+		!strings.Contains(err.Error(), "line 3, column 3: task.groups: needs a container") {
+		t.Errorf("as processes: %v", err)
+	}
+}
