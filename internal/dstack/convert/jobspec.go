@@ -42,6 +42,7 @@ func (s *Spec) jobSpec(run, projectRuntime string, num, of int) *wire.JobSpec {
 			Multinode: of > 1,
 		},
 	}
+	s.inGroup(j, shellOf(r, contained))
 	if contained {
 		j.ImageName = imageOf(r, Images{})
 	}
@@ -78,6 +79,27 @@ func (s *Spec) jobSpec(run, projectRuntime string, num, of int) *wire.JobSpec {
 		j.AppSpecs = append(j.AppSpecs, app)
 	}
 	return j
+}
+
+// inGroup describes a job by the group of nodes that it is in, of a task that has groups.
+func (s *Spec) inGroup(j *wire.JobSpec, shell string) {
+	at := j.JobNum
+	for i, g := range s.groups() {
+		if at >= g.Nodes {
+			at -= g.Nodes
+			continue
+		}
+		j.NodeGroupIndex, j.NodeGroupName, j.NodeGroupJobIndex = i, g.Name, at
+		j.Requirements.Resources = g.Resources
+		if len(g.Commands) > 0 {
+			j.Commands = []string{shell, "-i", "-c", strings.Join(g.Commands, " && ")}
+		}
+		for k, port := range g.Ports {
+			app := wire.AppSpec{Port: port.Container, MapToPort: port.Local, AppName: "app_" + strconv.Itoa(k)}
+			j.AppSpecs = append(j.AppSpecs, app)
+		}
+		return
+	}
 }
 
 // offersImage is what clients name where they only ask for offers.

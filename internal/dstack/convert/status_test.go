@@ -236,3 +236,16 @@ func TestSubmissionsOfAttempts(t *testing.T) {
 		t.Errorf("%+v", run.Jobs[0].Submissions)
 	}
 }
+
+// TestJobsOfGroups: each node of a group is a job of its own, with the group's commands.
+func TestJobsOfGroups(t *testing.T) {
+	t.Parallel()
+	s := read(t, []byte(`{"run_name": "g", "configuration": {"type": "task", "image": "box:1", "groups": [
+		{"name": "head", "commands": ["lead"]}, {"name": "crew", "nodes": 2, "commands": ["follow", "end"]}]}}`))
+	jobs := s.JobSpecs("g", "")
+	if len(jobs) != 3 || jobs[0].NodeGroupName != "head" || jobs[2].NodeGroupName != "crew" ||
+		jobs[2].NodeGroupIndex != 1 || jobs[2].NodeGroupJobIndex != 1 ||
+		jobs[1].Commands[3] != "follow && end" || jobs[2].JobName != "g-2-0" {
+		t.Fatalf("%+v", jobs)
+	}
+}
