@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts in place what `make test` needs on a bare Debian machine: PostgreSQL to
 # run the store against, the two MPIs, two container engines, an OCI runtime, SSH, the program that judges systemd
-# units, and two ordinary users to run jobs as. Running it again changes nothing. Without root it only says what will
+# units, dstack's own clients, and two ordinary users to run jobs as. Running it again changes nothing. Without root it only says what will
 # be missing.
 set -euo pipefail
 
@@ -31,6 +31,7 @@ command -v ssh >/dev/null || packages+=(openssh-client)
 command -v rsync >/dev/null || packages+=(rsync)
 command -v sudo >/dev/null || packages+=(sudo)
 command -v python3 >/dev/null || packages+=(python3)
+python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 command -v gcc >/dev/null || packages+=(gcc libc6-dev)
 # Only systemd-analyze is used: the package brings programs, it does not make systemd the machine's init.
 command -v systemd-analyze >/dev/null || packages+=(systemd)
@@ -70,3 +71,21 @@ for user in bireme-t1 bireme-t2; do
 	useradd --create-home --shell /bin/bash "$user"
 done
 id -nG bireme-t1 | tr ' ' '\n' | grep -qx bireme-t || usermod -aG bireme-t bireme-t1
+
+# dstack's own client, from PyPI, in the releases that test/dstack drives: each in an environment of its own.
+clients=${BIREME_DSTACK:-/opt/bireme-test}
+for version in 0.22.5 0.21.2 0.20.29 0.20.20; do
+	venv=$clients/dstack-$version
+	[ "$("$venv/bin/dstack" --version 2>/dev/null)" = "$version" ] && continue
+	say "installing dstack $version into $venv"
+	rm -rf "$venv"
+	mkdir -p "$clients"
+	log=$(mktemp)
+	if ! { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet "dstack==$version"; } >"$log" 2>&1 </dev/null; then
+		cat "$log" >&2
+		rm -rf "$log" "$venv"
+		say "pip could not install dstack $version" >&2
+		exit 1
+	fi
+	rm -f "$log"
+done

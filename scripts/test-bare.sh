@@ -112,7 +112,7 @@ for v in GOPROXY GOSUMDB GONOSUMDB GOPRIVATE GOINSECURE GOFLAGS; do
 	value=$("$GO" env "$v")
 	[ -z "$value" ] || variables+=("$v=$value")
 done
-for v in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY BIREME_SEED; do
+for v in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_INDEX_URL PIP_CERT BIREME_SEED; do
 	[ -z "${!v:-}" ] || variables+=("$v=${!v}")
 done
 [ -z "${BIREME_TRACES:-}" ] || variables+=(BIREME_TRACES=/traces)

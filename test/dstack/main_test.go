@@ -25,7 +25,7 @@ const version = "0.22.5"
 // docker is the engine of all tests here.
 var docker *engine.Engine
 
-// cli is the stock CLI; empty: there is none here.
+// cli is the stock CLI.
 var cli string
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,9 @@ func run(m *testing.M) (code int, err error) {
 	if _, err := cluster.Bin(); err != nil {
 		return 1, err
 	}
-	cli = findCLI()
+	if cli, err = findCLI(version); err != nil {
+		return 1, err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if docker, err = engine.Start(ctx); err != nil {
@@ -66,33 +68,26 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// findCLI is the stock CLI that BIREME_DSTACK_CLI names, or one that is installed from PyPI into the user's cache.
-func findCLI() string {
-	if path := os.Getenv("BIREME_DSTACK_CLI"); path != "" {
-		return path
+// findCLI is the stock CLI of a release, which scripts/prereqs.sh installs from PyPI.
+func findCLI(release string) (string, error) {
+	if path := os.Getenv("BIREME_DSTACK_CLI"); path != "" && release == version {
+		return path, nil
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return ""
+	dir := os.Getenv("BIREME_DSTACK")
+	if dir == "" {
+		dir = "/opt/bireme-test"
 	}
-	dir := filepath.Join(cache, "bireme-dstack-"+version)
-	path := filepath.Join(dir, "bin", "dstack")
-	if _, err := os.Stat(path); err == nil {
-		return path
+	path := filepath.Join(dir, "dstack-"+release, "bin", "dstack")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%w: scripts/prereqs.sh installs dstack %s", err, release)
 	}
-	for _, line := range [][]string{
-		{"python3", "-m", "venv", dir}, {filepath.Join(dir, "bin", "pip"), "install", "-q", "dstack==" + version},
-	} {
-		if err := exec.Command(line[0], line[1:]...).Run(); err != nil {
-			return ""
-		}
-	}
-	return path
+	return path, nil
 }
 
 // session is a user's machine: a home folder, a work folder and the CLI.
 type session struct {
 	t    *testing.T
+	cli  string
 	home string
 	work string
 	n    int // commands so far
@@ -100,7 +95,7 @@ type session struct {
 
 func newSession(t *testing.T, c *cluster.Cluster) *session {
 	t.Helper()
-	s := &session{t: t, home: filepath.Join(c.Work, "home"), work: filepath.Join(c.Work, "files")}
+	s := &session{t: t, cli: cli, home: filepath.Join(c.Work, "home"), work: filepath.Join(c.Work, "files")}
 	for _, dir := range []string{s.home, s.work} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -126,7 +121,7 @@ func (s *session) try(stdin string, args ...string) (out string, code int) {
 	s.n++
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, cli, args...)
+	cmd := exec.CommandContext(ctx, s.cli, args...)
 	cmd.Dir = s.work
 	cmd.Env = []string{
 		"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "COLUMNS=180", "LANG=C.UTF-8", "USER=root",

@@ -18,9 +18,6 @@ image: box:1
 // TestScript is a working day with the stock CLI: a project is added, runs are planned, applied attached and detached,
 // listed, read, updated, stopped and deleted, in containers on a local node.
 func TestScript(t *testing.T) {
-	if cli == "" {
-		t.Skipf("there is no stock dstack CLI: BIREME_DSTACK_CLI names one, or PyPI has dstack==%s", version)
-	}
 	api, door := freePort(t), freePort(t)
 	c := cluster.Start(t, cluster.Options{
 		Args: []string{"--engine", docker.Socket, "--cpus", "4"},
