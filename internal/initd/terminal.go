@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"path"
 	"strconv"
 	"sync"
 	"time"
@@ -153,10 +154,15 @@ func (t *terminal) ended() {
 }
 
 // interactive is the command line of commands that run on a terminal: those of a script as an argument of its
-// interpreter, which is a shell.
+// interpreter, which is a shell. Bash is interactive, so that it reads the user's .bashrc, which images use to set up
+// their environment. Other shells have no such file, and some greet in the output when they are interactive.
 func interactive(script []byte, args []string) []string {
 	_, body, _ := bytes.Cut(script, []byte{'\n'})
-	argv := append(wire.Interpreter(script), "-i", "-c", string(body))
+	argv := wire.Interpreter(script)
+	if path.Base(argv[len(argv)-1]) == "bash" {
+		argv = append(argv, "-i")
+	}
+	argv = append(argv, "-c", string(body))
 	if len(args) > 0 {
 		argv = append(append(argv, wire.Interpreter(script)[0]), args...)
 	}
