@@ -155,7 +155,7 @@ func rankKilled(t *testing.T, c *cluster.Cluster) {
 func gangStops(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	apply(t, p, c.Work, "polite", "image: box:1\nnodes: 3\nstop_duration: 20s\ncommands: [\"trap 'echo bye; exit 0' "+
-		"TERM; echo up; while :; do sleep 0.05; done\"]\n", "-d")
+		"INT; echo up; while :; do sleep 0.05; done\"]\n", "-d")
 	c.Eventually("all run", func() (bool, string) {
 		out := p.Try("bireme", "logs", "polite")
 		return out.Out == "up\nup\nup\n", out.String()

@@ -62,7 +62,6 @@ commands:
   - echo "$KIND $SECRET $DSTACK_RUN_NAME $PWD"
   - stat -f -c '%b*%S' /dev/shm
   - test -z "$BIREME_SERVER"
-  - cat
   - exit 7
 `)
 	if r.Code != 7 || r.Out != "image s3cr3t-8472 hello /work/here\n8192*4096\n" {
@@ -198,10 +197,10 @@ commands:
 // stops: who is asked to end may say goodbye, who does not listen is ended.
 func stops(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	apply(t, p, c.Work, "polite", "image: box:1\nstop_duration: 20s\ncommands: [\"trap 'echo bye; exit 0' TERM; echo "+
+	apply(t, p, c.Work, "polite", "image: box:1\nstop_duration: 20s\ncommands: [\"trap 'echo bye; exit 0' INT; echo "+
 		"up; while :; do sleep 0.05; done\"]\n", "-d")
 	apply(t, p, c.Work, "deaf",
-		"image: box:1\nstop_duration: 1s\ncommands: [\"trap '' TERM; echo up; while :; do sleep 0.05; done\"]\n", "-d")
+		"image: box:1\nstop_duration: 1s\ncommands: [\"trap '' INT HUP; echo up; while :; do sleep 0.05; done\"]\n", "-d")
 	for _, run := range []string{"polite", "deaf"} {
 		c.Eventually(run+" runs", func() (bool, string) {
 			out := p.Try("bireme", "logs", run)
