@@ -123,10 +123,7 @@ func (s *session) try(stdin string, args ...string) (out string, code int) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.cli, args...)
 	cmd.Dir = s.work
-	cmd.Env = []string{
-		"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "COLUMNS=180", "LANG=C.UTF-8", "USER=root",
-		"DSTACK_CLI_LOG_LEVEL=ERROR",
-	}
+	cmd.Env = s.env()
 	cmd.Stdin = strings.NewReader(stdin)
 	var b bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &b, &b
@@ -140,6 +137,14 @@ func (s *session) try(stdin string, args ...string) (out string, code int) {
 		s.t.Fatalf("dstack %s: %v\n%s", strings.Join(args, " "), err, b.String())
 	}
 	return b.String(), code
+}
+
+// env is the environment of the user's machine.
+func (s *session) env() []string {
+	return []string{
+		"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "COLUMNS=180", "LANG=C.UTF-8", "USER=root",
+		"DSTACK_CLI_LOG_LEVEL=ERROR",
+	}
 }
 
 // want runs the CLI and expects an exit status and texts in its output.
