@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -200,13 +201,14 @@ func (s into) logOffset(_ context.Context, id core.JobID, attempt int32, from ti
 	return list[0].Offset, nil
 }
 
-// runKey is the public key that a dstack client submitted a job's run with; empty: none.
+// runKey is the public key that a dstack client submitted a job's run with; empty: none. A run that has only its name
+// from the job's, which has ended, may be another user's.
 func (s into) runKey(ctx context.Context, snap *state.Snapshot, j *core.Job) (string, error) {
 	if j.Spec.Run == "" {
 		return "", nil
 	}
 	r, ok := snap.Run(j.Spec.Project, j.Spec.Run)
-	if !ok || !r.Wire || r.Config.IsZero() {
+	if !ok || !r.Wire || r.Config.IsZero() || r.User != j.Spec.User || !isOf(j, r) {
 		return "", nil
 	}
 	text, err := s.store.Blob(ctx, r.Config)
@@ -220,4 +222,13 @@ func (s into) runKey(ctx context.Context, snap *state.Snapshot, j *core.Job) (st
 		return "", fmt.Errorf("configuration of run %s: %w", r.Name, err)
 	}
 	return spec.Key, nil
+}
+
+// isOf reports whether a job is one of a run's. Those of further groups follow the first, which the run names.
+func isOf(j *core.Job, r *core.Run) bool {
+	lead := j.ID
+	if het := j.Spec.More().Het; het != nil {
+		lead = het.Lead
+	}
+	return slices.Contains(r.Jobs, lead)
 }

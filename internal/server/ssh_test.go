@@ -90,6 +90,69 @@ func TestWhoseKeysOpenAJob(t *testing.T) {
 	}
 }
 
+// The key that a run was submitted with opens the jobs of that run, and none of an earlier one that had its name.
+func TestKeyOfARunOpensItsOwnJobOnly(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, "ssh.listen=127.0.0.1:0")
+	s.Join("n1", core.Compute, false).Connect()
+	s.Must("PATCH", "/api/v1/nodes/n1", client.UpdateNode{State: "drain", Reason: "test"}, nil)
+	tokens := map[core.UserName]string{}
+	for _, name := range []core.UserName{"ann", "bob"} {
+		tokens[name] = s.Token(core.User{Name: name})
+	}
+	s.Must("POST", "/api/projects/create", map[string]any{"project_name": "lab"}, nil)
+	s.Must("POST", "/api/projects/lab/add_members", map[string]any{"members": []map[string]string{
+		{"username": "ann", "project_role": "user"}, {"username": "bob", "project_role": "user"},
+	}}, nil)
+	jobOf := func() (last core.JobID) {
+		var list client.JobList
+		s.Must("GET", "/api/v1/jobs", nil, &list)
+		for _, j := range list.Jobs {
+			last = max(last, j.ID)
+		}
+		return last
+	}
+	apply := func(user core.UserName) (core.JobID, ssh.Signer) {
+		t.Helper()
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := ssh.NewSignerFromKey(private)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := map[string]any{
+			"run_name": "train", "ssh_key_pub": string(ssh.MarshalAuthorizedKey(key.PublicKey())),
+			"configuration": map[string]any{"type": "task", "name": "train", "commands": []string{"sleep 100"}},
+		}
+		body := map[string]any{"plan": map[string]any{"run_spec": spec, "current_resource": nil}, "force": false}
+		if code, err := s.Call("POST", "/api/project/lab/runs/apply", tokens[user], body, nil); err != nil {
+			t.Fatalf("%d %v", code, err)
+		}
+		return jobOf(), key
+	}
+	opens := func(id core.JobID, key ssh.Signer) bool {
+		c, err := ssh.Dial("tcp", s.Info.SSH, &ssh.ClientConfig{
+			User: idText(id), Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
+		})
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}
+	anns, ann := apply("ann")
+	if !opens(anns, ann) {
+		t.Error("the key of a run does not open its job")
+	}
+	s.Must("POST", "/api/v1/jobs/cancel", client.Cancel{IDs: []string{idText(anns)}}, nil)
+	s.AwaitState(anns, core.Cancelled)
+	bobs, bob := apply("bob")
+	if !opens(bobs, bob) || opens(anns, bob) || anns == bobs {
+		t.Error("the key of a run opens its own job, and none of an earlier run of its name")
+	}
+}
+
 // What a client asks for is a step of the job, made by the user whose key it was, with the environment of the job's own
 // program.
 func TestSSHIsAStepOfTheJob(t *testing.T) {
