@@ -190,6 +190,45 @@ func TestKeysOfUsers(t *testing.T) {
 	}
 }
 
+// A token gives no key that opens more than the token does.
+func TestTokensGiveNoMoreThanTheyAllow(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	_, _, user, _ := lab(t, s)
+	admin := dstackapitest.New(t, s, "ada", core.RoleAdmin)
+	limited := func(c *dstackapitest.Caller, n client.NewToken) *dstackapitest.Caller {
+		t.Helper()
+		var made client.NewTokenMade
+		n.Kind = "user"
+		s.Must("POST", "/api/v1/tokens", n, &made)
+		return c.As(made.Secret)
+	}
+	read := limited(user, client.NewToken{User: "uma", Scopes: []core.Scope{core.ScopeRead}})
+	submit := limited(user, client.NewToken{User: "uma", Scopes: []core.Scope{core.ScopeSubmit}})
+	inLab := limited(user, client.NewToken{User: "uma", Scopes: []core.Scope{core.ScopeSubmit}, Project: "lab"})
+	plain := limited(admin, client.NewToken{User: "ada", Scopes: []core.Scope{core.ScopeSubmit}})
+	for _, x := range []struct {
+		who *dstackapitest.Caller
+		key bool
+	}{{user, true}, {submit, true}, {admin, true}, {read, false}, {inLab, false}, {plain, false}} {
+		var me wire.UserWithCreds
+		x.who.Get("/api/users/get_my_user", nil, &me)
+		if (me.SSHPrivateKey != nil) != x.key {
+			t.Errorf("%s: a private key is told: %t", me.Username, me.SSHPrivateKey != nil)
+		}
+	}
+	plain.Refused("/api/users/refresh_ssh_key", `{"username":"ada"}`, 403, denied)
+	plain.Refused("/api/users/public_keys/add", `{"key":"ssh-ed25519 AAAA"}`, 403, denied)
+	user.Get("/api/project/lab/repos/init", `{"repo_id":"abc","repo_info":{"repo_type":"remote","repo_name":"model"},`+
+		`"repo_creds":{"clone_url":"https://git.example/model.git","private_key":null,"oauth_token":"gh-token"}}`, nil)
+	for _, who := range []*dstackapitest.Caller{read, inLab} {
+		a := who.Send("/api/project/lab/repos/get", `{"repo_id":"abc","include_creds":true}`)
+		if a.Status != 200 || strings.Contains(a.Body, "gh-token") != (who == inLab) {
+			t.Errorf("access to a repository: %d %s", a.Status, a.Body)
+		}
+	}
+}
+
 func TestRepos(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)

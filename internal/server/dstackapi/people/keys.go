@@ -101,7 +101,7 @@ func (a *People) refreshKey(c *front.Call, in *usernameBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u.Name != c.User && !c.Admin {
+	if u.Name != c.User && !c.Admin || !a.hasAll(c) {
 		return nil, front.ErrForbidden()
 	}
 	c.About("ssh key of", string(u.Name))
@@ -138,6 +138,9 @@ type addKeyBody struct {
 }
 
 func (a *People) addPublicKey(c *front.Call, in *addKeyBody) (any, error) {
+	if !a.hasAll(c) {
+		return nil, front.ErrForbidden()
+	}
 	p, comment, options, _, err := ssh.ParseAuthorizedKey([]byte(in.Key))
 	if err != nil || len(options) > 0 {
 		return nil, front.Errorf("Invalid public key")

@@ -53,15 +53,25 @@ func (a *People) myUser(c *front.Call) (any, error) {
 	return a.withCreds(c, c.UserRecord, c.Token())
 }
 
-// withCreds is the caller's own user with what nobody else gets.
+// withCreds is the caller's own user with what nobody else gets. A client that gets no private key uses its own.
 func (a *People) withCreds(c *front.Call, u *core.User, token string) (*wire.UserWithCreds, error) {
-	private, err := a.ensureKey(c)
-	if err != nil {
-		return nil, err
+	out := &wire.UserWithCreds{Creds: wire.UserCreds{Token: token}}
+	if a.hasAll(c) {
+		private, err := a.ensureKey(c)
+		if err != nil {
+			return nil, err
+		}
+		out.SSHPrivateKey = &private
 	}
-	return &wire.UserWithCreds{
-		User: a.User(a.Engine.Snapshot(), u), Creds: wire.UserCreds{Token: token}, SSHPrivateKey: &private,
-	}, nil
+	out.User = a.User(a.Engine.Snapshot(), u)
+	return out, nil
+}
+
+// hasAll reports whether the caller may do by a token all that the user's keys open: every job of the user's, in all
+// projects, and of an administrator those of others.
+func (a *People) hasAll(c *front.Call) bool {
+	t := c.TokenRecord
+	return t == nil || t.Project == "" && t.Has(core.ScopeSubmit) && (!c.Plain || !a.AdminByRecord(c.UserRecord))
 }
 
 type usernameBody struct {

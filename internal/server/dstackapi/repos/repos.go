@@ -78,7 +78,7 @@ type getBody struct {
 	IncludeCreds bool   `json:"include_creds"`
 }
 
-// get is a repository, and on demand the caller's own access to it.
+// get is a repository, and on demand the caller's own access to it, which a token that only reads does not give.
 func (a *Repos) get(c *front.Call, in *getBody) (any, error) {
 	if in.RepoID == virtualID {
 		return wire.RepoHeadWithCreds{RepoHead: wire.RepoHead{RepoID: virtualID, RepoInfo: json.RawMessage(virtualInfo)}}, nil
@@ -89,7 +89,7 @@ func (a *Repos) get(c *front.Call, in *getBody) (any, error) {
 	}
 	out := wire.RepoHeadWithCreds{RepoHead: head(r)}
 	access, ok := c.Snap.Credential(core.RepoAccessCredential, string(c.User), accessName(c.Project.Name, in.RepoID))
-	if !ok || !in.IncludeCreds {
+	if !ok || !in.IncludeCreds || c.TokenRecord != nil && !c.TokenRecord.Has(core.ScopeSubmit) {
 		return out, nil
 	}
 	plain, err := a.vault.Open(access)
