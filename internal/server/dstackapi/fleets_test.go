@@ -127,6 +127,11 @@ func TestSSHFleets(t *testing.T) {
 	if made.Instances[0].TotalBlocks != 4 {
 		t.Errorf("changed: %+v", made.Instances)
 	}
+	// its name is the cluster's: no other project takes it over
+	admin.Get("/api/projects/create", map[string]any{"project_name": "den"}, nil)
+	const den = "/api/project/den/fleets/"
+	admin.Refused(den+"get_plan", map[string]any{"spec": changed}, 400, "resource_exists")
+	admin.Refused(den+"apply", map[string]any{"plan": map[string]any{"spec": changed}}, 400, "resource_exists")
 	// a fleet of the native command is shown in the same form
 	var native struct {
 		Fleets []struct{ Name, Project string }

@@ -71,7 +71,11 @@ func (a *Fleets) read(c *front.Call, raw json.RawMessage, loc ...any) (*wanted, 
 	case !isName(w.name):
 		return nil, front.Errorf("Resource name should match regex '^[a-z][a-z0-9-]{1,40}$'")
 	}
-	if _, ours := c.Snap.Fleet(w.name); !ours {
+	f, ours := c.Snap.Fleet(w.name)
+	if ours && f.Project != c.Project.Name && (f.Project != "" || isLimited(c)) { // names are the cluster's
+		return nil, front.ErrExists()
+	}
+	if !ours {
 		for _, p := range c.Snap.Partitions() {
 			if string(p.Name) == w.name {
 				return nil, front.Errorf("%s is a partition of the cluster, which its settings make: choose another name", w.name)
@@ -80,6 +84,9 @@ func (a *Fleets) read(c *front.Call, raw json.RawMessage, loc ...any) (*wanted, 
 	}
 	return w, nil
 }
+
+// isLimited reports whether the call's token is for one project only.
+func isLimited(c *front.Call) bool { return c.TokenRecord != nil && c.TokenRecord.Project != "" }
 
 func isName(name string) bool {
 	const most = 41
@@ -110,6 +117,9 @@ func (w *wanted) native(c *front.Call) (*client.FleetSpec, error) {
 		}
 	}
 	out.Project = c.Project.Name
+	if f, ok := c.Snap.Fleet(w.name); ok {
+		out.Project = f.Project // one of everybody's stays that
+	}
 	return out, nil
 }
 
@@ -201,7 +211,7 @@ func (a *Fleets) removeInstances(c *front.Call, in *deleteInstancesBody) (any, e
 func (a *Fleets) drop(c *front.Call, name string, nums []int32) error {
 	c.About("fleet", name)
 	f, ok := c.Snap.Fleet(name)
-	if !ok || f.Project != c.Project.Name && (f.Project != "" || !c.Admin) {
+	if !ok || f.Project != c.Project.Name && (f.Project != "" || !c.Admin || isLimited(c)) {
 		if there := a.find(c, &getBody{Name: &name}); there != nil && !ok {
 			return front.Errorf("%s is a partition of the cluster, which its settings make: it cannot be deleted from here",
 				name)
