@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"slices"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
@@ -28,6 +29,10 @@ func (s *Spec) Public() *Spec {
 		if r := &t.Run; r.Image == nil && len(s.Configuration.Task.Commands) > 0 {
 			t.Commands = []string{":"} // a task has commands or an image
 		}
+		t.Groups = slices.Clone(t.Groups)
+		for i := range t.Groups {
+			t.Groups[i].Commands = hidden(t.Groups[i].Commands)
+		}
 		c.Task = &t
 	case c.DevEnvironment != nil:
 		d := *c.DevEnvironment
@@ -37,9 +42,21 @@ func (s *Spec) Public() *Spec {
 	case c.Service != nil:
 		v := *c.Service
 		hide(&v.Run)
+		v.Commands, v.Groups = hidden(v.Commands), slices.Clone(v.Groups)
+		for i := range v.Groups {
+			v.Groups[i].Commands = hidden(v.Groups[i].Commands)
+		}
 		c.Service = &v
 	}
 	return &out
+}
+
+// hidden are commands of which is only told that there are some.
+func hidden(commands []string) []string {
+	if len(commands) == 0 {
+		return []string{}
+	}
+	return []string{":"}
 }
 
 // Described is a description of a job that was submitted without one. j may be nil.

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
+	"bireme.dev/bireme/internal/dstack/config"
 	"bireme.dev/bireme/internal/dstack/wire"
 )
 
@@ -128,5 +130,23 @@ func TestPlansAsRecorded(t *testing.T) {
 				same(t, "job_spec", got, want)
 			}
 		})
+	}
+}
+
+// Others see of a run neither the values of its variables nor its commands, those of groups included.
+func TestPublicHidesCommands(t *testing.T) {
+	t.Parallel()
+	c, err := config.Read([]byte("type: task\nname: t\nenv: [KEY=s3cret]\ngroups:\n" +
+		"- {name: a, nodes: 1, commands: [curl s3cret]}\n- {name: b, nodes: 1, commands: [curl s3cret]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Spec{Configuration: *c}
+	data, err := s.Public().JSON()
+	if err != nil || strings.Contains(string(data), "s3cret") || !strings.Contains(string(data), "KEY") {
+		t.Errorf("%v: %s", err, data)
+	}
+	if whole, err := s.JSON(); err != nil || strings.Count(string(whole), "s3cret") != 3 {
+		t.Errorf("the description itself has changed: %v: %s", err, whole)
 	}
 }
