@@ -71,3 +71,22 @@ func TestManagersSteerButDoNotWrite(t *testing.T) {
 	w.must(&Cancel{By: alice, Job: id})
 	w.check()
 }
+
+// A manager who writes a project anew leaves its administrators as they are.
+func TestManagersTakeNoRoleAboveTheirOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	for i, n := range []string{"alice", "bob"} {
+		w.must(&EnsureUser{UID: uint32(1000 + i), UnixName: n})
+	}
+	alice, chief := core.Member{User: "alice", Role: core.RoleManager}, core.Member{User: "bob", Role: core.RoleAdmin}
+	p := &core.Project{Name: "p", Members: []core.Member{alice, chief}}
+	w.must(&PutProject{By: root, Project: p})
+	by := core.Identity{User: "alice", UID: 1000}
+	for _, list := range [][]core.Member{{alice}, {alice, {User: "bob", Role: core.RoleUser}}} {
+		in := &PutProject{By: by, Project: &core.Project{Name: "p", Members: list}}
+		if _, err := w.do(in); core.CodeOf(err) != core.Denied {
+			t.Errorf("%v: %v", list, err)
+		}
+	}
+}

@@ -74,6 +74,9 @@ func (d *Directory) CheckProject(by core.Identity, project *core.Project, create
 			return nil, core.Errorf(core.Denied, "you cannot give a role above your own").Because("access_denied")
 		}
 	}
+	if !by.Admin && takesFromAbove(old, &p, d.t.Role(by.User, p.Name)) {
+		return nil, core.Errorf(core.Denied, "you cannot take a role above your own").Because("access_denied")
+	}
 	slices.SortFunc(p.Members, func(a, b core.Member) int {
 		if a.User < b.User {
 			return -1
@@ -81,6 +84,13 @@ func (d *Directory) CheckProject(by core.Identity, project *core.Project, create
 		return 1
 	})
 	return &p, nil
+}
+
+// takesFromAbove reports whether a change of a project takes a role from a member that is above one's own.
+func takesFromAbove(old, next *core.Project, mine core.Role) bool {
+	return slices.ContainsFunc(old.Members, func(m core.Member) bool {
+		return m.Role.Rank() > mine.Rank() && next.Member(m.User).Role != m.Role
+	})
 }
 
 // MemberChange is a change of one member of a project.
