@@ -156,6 +156,21 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 	return l, nil
 }
 
+// withoutAccess is an environment without what opens a run's repository: only the first lines of its script need that.
+func withoutAccess(env []byte) []byte {
+	const prefix = "BIREME_REPO_" // of package dstack/code
+	if !bytes.Contains(env, []byte(prefix)) {
+		return env
+	}
+	var out []byte
+	for e := range bytes.SplitSeq(env, []byte{0}) {
+		if len(e) > 0 && !bytes.HasPrefix(e, []byte(prefix)) {
+			out = append(append(out, e...), 0)
+		}
+	}
+	return out
+}
+
 // sessionEnv is what the job's own program sees on a node: who comes to it by SSH sees the same.
 func (b *blobs) sessionEnv(j *core.Job, node core.NodeName, cfg Config) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -169,6 +184,7 @@ func (b *blobs) sessionEnv(j *core.Job, node core.NodeName, cfg Config) ([]byte,
 			return nil, err
 		}
 	}
+	env = withoutAccess(env)
 	rank := slices.IndexFunc(j.Alloc.Nodes, func(a core.NodeAlloc) bool { return a.Node == node })
 	return overlay(env, cfg.Env.Batch(j, max(0, rank))), nil
 }
