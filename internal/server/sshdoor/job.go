@@ -155,5 +155,11 @@ func (k *caller) fromJob(c ssh.NewChannel) {
 		_ = c.Reject(ssh.Prohibited, "nobody waits for this")
 		return
 	}
+	if k.open.Add(1) > maxChannels {
+		k.open.Add(-1)
+		_ = c.Reject(ssh.ResourceShortage, "too many open channels")
+		return
+	}
+	defer k.open.Add(-1)
 	relay(c, to)
 }
