@@ -87,7 +87,7 @@ func (l *look) update(open *core.Run, eff *convert.Spec, currentID string, force
 		return nil, front.Errorf("Failed to apply plan: run %s was changed since the plan was made. "+
 			"Try again or use force apply", open.Name)
 	}
-	old, err := l.spec(ctx, open, nil)
+	old, err := l.readSpec(ctx, open, nil) // all of it, also for a manager: nothing is lost that the manager does not see
 	if err != nil {
 		return nil, err
 	}

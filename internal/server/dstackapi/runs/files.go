@@ -24,15 +24,18 @@ func (l *look) files(s *convert.Spec, name string) ([]byte, error) {
 	for _, h := range known {
 		byID[repos.ArchiveID(l.c.User, h)] = h
 	}
-	tars := make([][]byte, len(s.FileArchives))
+	tars, read := make([][]byte, len(s.FileArchives)), map[string][]byte{} // one that is named often is in memory once
 	for i, f := range s.FileArchives {
 		h, ok := byID[f.ID]
 		if !ok {
 			return nil, front.Errorf("files: there is no upload %s for %s; upload it again", f.ID, f.Path)
 		}
-		if tars[i], err = l.a.Uploads.Read(l.c.User, h); err != nil {
-			return nil, err
+		if read[h] == nil {
+			if read[h], err = l.a.Uploads.Read(l.c.User, h); err != nil {
+				return nil, err
+			}
 		}
+		tars[i] = read[h]
 	}
 	var changes []byte
 	if hash != "" {
