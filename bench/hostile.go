@@ -198,12 +198,12 @@ func (cl *cluster) underFlood(ctx context.Context, attacker, victim person, kind
 		}
 	}
 	for range 20 {
-		began := time.Now()
+		asked := time.Now()
 		if out, err := victim.own(cl.command("sbatch", "--wait", "--mem=16M", "-o", os.DevNull, "--wrap", "true")).
 			CombinedOutput(); err != nil {
 			return f, fmt.Errorf("sbatch --wait as %s: %w: %s", victim.name, err, out)
 		}
-		f.ran = append(f.ran, time.Since(began))
+		f.ran = append(f.ran, time.Since(asked))
 	}
 	f.lasted = time.Since(began)
 	if f.stats, err = attack.End(); err != nil {

@@ -125,7 +125,9 @@ func (d *decoder) check(c *Config) {
 
 func (d *decoder) checkServer(c *Config) {
 	list := [][2]string{
-		{"server.listen", c.Server.Listen}, {"server.agent_listen", c.Server.AgentListen}, {"ssh.listen", c.SSH.Listen},
+		{"server.listen", c.Server.Listen},
+		{"server.agent_listen", c.Server.AgentListen},
+		{"ssh.listen", c.SSH.Listen},
 		{"ssh.advertise", c.SSH.Advertise},
 	}
 	for _, a := range c.Server.Advertise { // an agent that cannot read it takes the long way, or none

@@ -57,7 +57,9 @@ func (d *decoder) checkPaths(c *Config) {
 		path string
 		list []string
 	}{
-		{"step.prolog", c.Step.Prolog}, {"step.epilog", c.Step.Epilog}, {"step.task_prolog", c.Step.TaskProlog},
+		{"step.prolog", c.Step.Prolog},
+		{"step.epilog", c.Step.Epilog},
+		{"step.task_prolog", c.Step.TaskProlog},
 		{"step.task_epilog", c.Step.TaskEpilog},
 	} {
 		for i, p := range l.list {

@@ -53,7 +53,7 @@ func Raise(value int) error {
 		return err
 	}
 	if sid, err := unix.Getsid(0); err != nil || sid != os.Getpid() {
-		return nil //nolint:nilerr // others are in the session
+		return nil // others are in the session
 	}
 	err = os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(value)), 0)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EINVAL) {

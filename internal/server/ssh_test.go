@@ -172,8 +172,8 @@ func TestSSHIsAStepOfTheJob(t *testing.T) {
 	defer c.Close()
 	asked := make(chan error, 1)
 	go func() { // the agent here does not serve SSH: the answer comes when the connection ends
-		_, err := c.NewSession()
-		asked <- err
+		_, fault := c.NewSession()
+		asked <- fault
 	}()
 	k := a.AwaitLaunch(id, 1, "0")
 	var l *wire.Launch

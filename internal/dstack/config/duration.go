@@ -22,6 +22,7 @@ func (r *reader) seconds(n *tree.Node, p *path) (int64, bool) {
 		if v, err := grammar.ParseDuration(n.Text); err == nil {
 			return v, true
 		}
+	default: // refused below
 	}
 	r.fail(n, p, typeValue, "must be a duration such as 90m, 2h or 1d, not %s", n.Describe())
 	return 0, false

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -27,11 +28,12 @@ func FuzzRead(f *testing.F) {
 		_, _ = ReadJSON(src)
 		c, err := Read(src)
 		if err != nil {
-			if _, ok := err.(Faults); !ok || len(err.Error()) == 0 {
+			var faults Faults
+			if !errors.As(err, &faults) || len(err.Error()) == 0 {
 				t.Fatalf("the error is no list of faults: %v", err)
 			}
-			for _, d := range err.(Faults).Details("body") {
-				if _, err := json.Marshal(d); err != nil {
+			for _, d := range faults.Details("body") {
+				if _, err = json.Marshal(d); err != nil {
 					t.Fatal(err)
 				}
 			}

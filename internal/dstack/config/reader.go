@@ -134,6 +134,7 @@ func (r *reader) text(n *tree.Node, p *path) (string, bool) {
 	switch n.Form {
 	case tree.Text, tree.Int, tree.Real:
 		return n.Plain(), true
+	default: // refused below
 	}
 	r.fail(n, p, typeText, "must be a text, not %s", n.Describe())
 	return "", false

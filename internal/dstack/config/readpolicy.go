@@ -148,12 +148,12 @@ func (r policyReader) ref(n *tree.Node, p *path) (out Ref, ok bool) {
 // instance reads a name, or a mapping with a name, a hostname, or a fleet and a number.
 func (r policyReader) instance(n *tree.Node, p *path) (s InstanceSelector, ok bool) {
 	filled := func(n *tree.Node, p *path) (string, bool) {
-		v, ok := r.text(n, p)
-		if ok && v == "" {
+		v, read := r.text(n, p)
+		if read && v == "" {
 			r.fail(n, p, typeValue, "must not be empty")
 			return "", false
 		}
-		return v, ok
+		return v, read
 	}
 	if n.Form != tree.Mapping {
 		s.Name, ok = filled(n, p)

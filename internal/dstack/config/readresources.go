@@ -57,6 +57,7 @@ func (r resourceReader) size(n *tree.Node, p *path) (Float, bool) {
 		if v, ok := sizeText(n.Text); ok {
 			return v, true
 		}
+	default: // refused or read below
 	}
 	r.fail(n, p, typeValue, "must be a size such as 8GB, 512MB or 1TB, not %s", n.Describe())
 	return 0, false
@@ -221,6 +222,7 @@ func (r resourceReader) gpu(n *tree.Node, p *path) (out GPU, ok bool) {
 	case tree.List, tree.Time:
 		r.fail(n, p, typeMapping, "must be a count, a text such as A100:80GB:2 or a mapping, not %s", n.Describe())
 		return out, false
+	default: // refused or read below
 	}
 	g, err := grammar.ParseGPU(n.Plain())
 	if err != nil {

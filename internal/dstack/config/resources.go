@@ -51,5 +51,4 @@ func DefaultResources() Resources {
 }
 
 func from(n int64) Range          { return Range{Min: &n} }
-func exactly(n int64) Range       { return Range{Min: &n, Max: &n} }
 func fromSize(gb Float) SizeRange { return SizeRange{Min: &gb} }

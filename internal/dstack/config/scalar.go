@@ -30,6 +30,7 @@ func (r *reader) boolean(n *tree.Node, p *path) (bool, bool) {
 		case "0", "false", "f", "no", "n", "off":
 			return false, true
 		}
+	default: // refused below
 	}
 	r.fail(n, p, typeBool, "must be true or false, not %s", n.Describe())
 	return false, false
@@ -95,6 +96,7 @@ func (r *reader) number(n *tree.Node, p *path) (float64, bool) {
 		if v, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64); err == nil && plainNumber(s) {
 			return v, true
 		}
+	default: // refused below
 	}
 	r.fail(n, p, typeFloat, "must be a number, not %s", n.Describe())
 	return 0, false

@@ -65,7 +65,8 @@ func TestStatuses(t *testing.T) {
 		"waits":     {core.Job{}, "queued", "", "submitted queued -", "submitted queued -", -1, "", ""},
 		"scheduled": {core.Job{Life: &core.RunLife{Trigger: now + 1}}, "", "", "pending pending -", "", -1, "", ""},
 		"pulling": {
-			core.Job{State: core.Running, Attempt: 1, Alloc: on}, "", wire.JobPulling, "provisioning pulling -",
+			core.Job{State: core.Running, Attempt: 1, Alloc: on},
+			"", wire.JobPulling, "provisioning pulling -",
 			"pulling pulling -", -1, "", "",
 		},
 		"runs": {
@@ -75,59 +76,73 @@ func TestStatuses(t *testing.T) {
 			core.Job{State: core.Suspended, Attempt: 1, Alloc: on}, "", "", "running running -", "running running -", -1, "", "",
 		},
 		"is stopped": {
-			core.Job{State: core.Running, Attempt: 1, Alloc: on, Stop: stop(core.Cancelled, "ann", false)}, "", "",
+			core.Job{State: core.Running, Attempt: 1, Alloc: on, Stop: stop(core.Cancelled, "ann", false)},
+			"", "",
 			"terminating terminating stopped_by_user", "terminating terminating terminated_by_user", -1, "", "",
 		},
 		"stopped": {
-			core.Job{State: core.Cancelled, Attempt: 1, Alloc: on, Stop: stop(core.Cancelled, "ann", false)}, "", "",
+			core.Job{State: core.Cancelled, Attempt: 1, Alloc: on, Stop: stop(core.Cancelled, "ann", false)},
+			"", "",
 			"terminated terminated stopped_by_user", "terminated stopped terminated_by_user", -1, "", "",
 		},
 		"aborted": {
-			core.Job{State: core.Cancelled, Attempt: 1, Alloc: on, Stop: stop(core.Cancelled, "ann", true)}, "", "",
+			core.Job{State: core.Cancelled, Attempt: 1, Alloc: on, Stop: stop(core.Cancelled, "ann", true)},
+			"", "",
 			"terminated terminated aborted_by_user", "aborted aborted aborted_by_user", -1, "", "",
 		},
 		"stopped while it waits": {
-			core.Job{State: core.Cancelled, Stop: stop(core.Cancelled, "ann", false)}, "", "",
+			core.Job{State: core.Cancelled, Stop: stop(core.Cancelled, "ann", false)},
+			"", "",
 			"terminated terminated stopped_by_user", "terminated stopped terminated_by_user", -1, "", "",
 		},
 		"cleans up": {
-			core.Job{State: core.Completed, Flags: core.Completing, Attempt: 1, Alloc: on}, "", "",
+			core.Job{State: core.Completed, Flags: core.Completing, Attempt: 1, Alloc: on},
+			"", "",
 			"terminating terminating all_jobs_done", "terminating terminating done_by_runner", 0, "", "",
 		},
 		"done": {
-			core.Job{State: core.Completed, Attempt: 1, Alloc: on}, "", "",
+			core.Job{State: core.Completed, Attempt: 1, Alloc: on},
+			"", "",
 			"done done all_jobs_done", "done exited (0) done_by_runner", 0, "", "",
 		},
 		"exits with 7": {
-			core.Job{State: core.Failed, Attempt: 1, Alloc: on, Exit: core.Exit{Code: 7}}, "", "",
+			core.Job{State: core.Failed, Attempt: 1, Alloc: on, Exit: core.Exit{Code: 7}},
+			"", "",
 			"failed failed job_failed", "failed exited (7) container_exited_with_error", 7, "", "",
 		},
 		"is killed": {
-			core.Job{State: core.Failed, Attempt: 1, Alloc: on, Exit: core.Exit{Signal: 9}}, "", "",
+			core.Job{State: core.Failed, Attempt: 1, Alloc: on, Exit: core.Exit{Signal: 9}},
+			"", "",
 			"failed failed job_failed", "failed exited (137) container_exited_with_error", 137, "", "",
 		},
 		"out of time": {
-			core.Job{State: core.Timeout, Attempt: 1, Alloc: on}, "", "",
+			core.Job{State: core.Timeout, Attempt: 1, Alloc: on},
+			"", "",
 			"failed failed job_failed", "terminated terminated max_duration_exceeded", -1, "max duration exceeded", "",
 		},
 		"node fails": {
-			core.Job{State: core.NodeFail, Attempt: 1, Alloc: on}, "", "",
+			core.Job{State: core.NodeFail, Attempt: 1, Alloc: on},
+			"", "",
 			"failed failed job_failed", "failed error instance_unreachable", -1, "instance unreachable", "",
 		},
 		"preempted": {
-			core.Job{State: core.Preempted, Attempt: 1, Alloc: on}, "", "",
+			core.Job{State: core.Preempted, Attempt: 1, Alloc: on},
+			"", "",
 			"failed failed job_failed", "failed interrupted interrupted_by_no_capacity", -1, "", "",
 		},
 		"no container": {
-			core.Job{State: core.Failed, Reason: core.ReasonLaunchFailure, Attempt: 1, Alloc: on}, "", "",
+			core.Job{State: core.Failed, Reason: core.ReasonLaunchFailure, Attempt: 1, Alloc: on},
+			"", "",
 			"failed failed job_failed", "failed error creating_container_error", -1, "runner error", "",
 		},
 		"no capacity": {
-			core.Job{State: core.Failed, Reason: core.ReasonNoCapacity, Message: "there are 2 nodes"}, "", "",
+			core.Job{State: core.Failed, Reason: core.ReasonNoCapacity, Message: "there are 2 nodes"},
+			"", "",
 			"failed failed job_failed", "failed no capacity failed_to_start_due_to_no_capacity", -1, "", "",
 		},
 		"no fleets": {
-			core.Job{State: core.Failed, Reason: core.ReasonNoCapacity, Message: `no node has the feature "x"`}, "", "",
+			core.Job{State: core.Failed, Reason: core.ReasonNoCapacity, Message: `no node has the feature "x"`},
+			"", "",
 			"failed failed job_failed", "failed no fleets failed_to_start_due_to_no_capacity", -1, "", "",
 		},
 		"gives up": {
@@ -142,7 +157,8 @@ func TestStatuses(t *testing.T) {
 		"inactive": {
 			core.Job{
 				State: core.Cancelled, Reason: core.ReasonInactivity, Attempt: 1, Alloc: on, Stop: stop(core.Cancelled, "", false),
-			}, "", "", "failed failed job_failed", "terminated terminated inactivity_duration_exceeded", -1,
+			},
+			"", "", "failed failed job_failed", "terminated terminated inactivity_duration_exceeded", -1,
 			"inactivity duration exceeded", "",
 		},
 	} {

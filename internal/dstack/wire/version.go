@@ -29,13 +29,13 @@ func ParseVersion(text string) (Version, error) {
 		digits := parts[i]
 		if n := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); n >= 0 && i == len(parts)-1 {
 			if suffix := digits[n:]; n > 0 && !isSuffix(suffix) || n == 0 {
-				return Version{}, fmt.Errorf("Invalid version: %.40s", text) //nolint:staticcheck // as the official server words it
+				return Version{}, fmt.Errorf("Invalid version: %.40s", text)
 			}
 			digits = digits[:n]
 		}
 		n, err := strconv.Atoi(digits)
 		if err != nil || len(digits) > 6 {
-			return Version{}, fmt.Errorf("Invalid version: %.40s", text) //nolint:staticcheck // likewise
+			return Version{}, fmt.Errorf("Invalid version: %.40s", text)
 		}
 		*into = n
 	}

@@ -49,8 +49,10 @@ func TestUsersAndProjects(t *testing.T) {
 		`{"detail":[{"msg":"User not found: nobody","code":"error"}]}`)
 	admin.Refused("/api/projects/second/set_members", `{"members":[{"username":"bob","project_role":"boss"}]}`, 422,
 		`"loc":["body","members",0,"project_role"],"msg":"Input should be 'admin', 'manager' or 'user'"`)
-	for _, keys := range []string{"project_id", "project_name", "owner", "created_at", "backends", "members",
-		"is_public"} {
+	for _, keys := range []string{
+		"project_id", "project_name", "owner", "created_at", "backends", "members",
+		"is_public",
+	} {
 		if _, ok := keysOf(t, admin.Send("/api/projects/second/get", nil).Body)[keys]; !ok {
 			t.Errorf("a project lacks %s", keys)
 		}

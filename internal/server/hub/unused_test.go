@@ -31,8 +31,14 @@ func TestLowUse(t *testing.T) {
 		a, b   float64
 		want   bool
 	}{
-		{0, 90, 10, false}, {5, 40, 10, false}, {9, 90, 60, false}, {12, 90, 49, false}, {21, 90, 0, false},
-		{22, 90, 0, true}, {23, 50, 50, false}, {33, 50, 10, false},
+		{0, 90, 10, false},
+		{5, 40, 10, false},
+		{9, 90, 60, false},
+		{12, 90, 49, false},
+		{21, 90, 0, false},
+		{22, 90, 0, true},
+		{23, 50, 50, false},
+		{33, 50, 10, false},
 	} {
 		if got := sample(s.minute, s.a, s.b); got != s.want {
 			t.Errorf("after %d minutes: %v", s.minute, got)

@@ -2,7 +2,7 @@ package sshdoor
 
 import (
 	"bufio"
-	"crypto/sha1" //nolint:gosec // RFC 6455 has it prove that the server speaks the protocol, nothing else
+	"crypto/sha1" // RFC 6455 has it prove that the server speaks the protocol, nothing else
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -37,7 +37,7 @@ var errFrame = errors.New("malformed websocket frame")
 
 // accept answers a handshake.
 func (ws *websocket) accept(key string) error {
-	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // as above
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	_, err := io.WriteString(ws.w, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 		"Sec-WebSocket-Accept: "+base64.StdEncoding.EncodeToString(sum[:])+"\r\n\r\n")
 	return err

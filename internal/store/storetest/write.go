@@ -210,7 +210,8 @@ func testPolicy(t *testing.T, w *world) {
 		Fleets: []*core.Fleet{lab}, GoneFleets: []string{"lab", "old", "never"},
 		Credentials: []*core.Credential{secret},
 		GoneCredentials: []core.CredentialKey{
-			{Kind: core.SecretCredential, Owner: "physics", Name: "a"}, {Kind: core.SSHKeyCredential, Owner: "ann"},
+			{Kind: core.SecretCredential, Owner: "physics", Name: "a"},
+			{Kind: core.SSHKeyCredential, Owner: "ann"},
 			{Kind: core.SecretCredential, Owner: "never", Name: "a"},
 		},
 		QOS: []*core.QOS{low}, GoneQOS: []core.QOSName{"high", "never"},

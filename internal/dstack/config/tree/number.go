@@ -24,6 +24,7 @@ func (n *Node) Whole() (int64, bool) {
 		}
 	case Text:
 		return Whole(n.Text)
+	default: // not a number
 	}
 	return 0, false
 }
@@ -65,6 +66,7 @@ func (n *Node) SaysNothing() bool {
 		return len(n.Items) == 0
 	case Mapping:
 		return len(n.Keys) == 0
+	default: // not a number
 	}
 	return false
 }

@@ -99,6 +99,7 @@ func (n *Node) Plain() string {
 		return pythonFloat(n.Float)
 	case Text, Time:
 		return n.Text
+	default: // has no text
 	}
 	return ""
 }
@@ -130,6 +131,7 @@ func (n *Node) Describe() string {
 		return "the date " + Clip(n.Text)
 	case List:
 		return "a list"
+	default: // has no text
 	}
 	return "a mapping"
 }
@@ -159,6 +161,7 @@ func (n *Node) Native() any {
 			list[i] = item.Native()
 		}
 		return list
+	default: // has no text
 	}
 	return object(n.Keys)
 }

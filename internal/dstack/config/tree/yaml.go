@@ -69,11 +69,11 @@ func (y *unfolder) tree(n *yaml.Node, depth int) (*Node, *Error) {
 	t := &Node{Line: n.Line, Column: n.Column}
 	switch n.Kind {
 	case yaml.AliasNode:
-		t, f := y.tree(n.Alias, depth+1)
+		alias, f := y.tree(n.Alias, depth+1)
 		if f == nil {
-			t.Line, t.Column = n.Line, n.Column
+			alias.Line, alias.Column = n.Line, n.Column
 		}
-		return t, f
+		return alias, f
 	case yaml.ScalarNode:
 		return t, scalar(t, n)
 	case yaml.SequenceNode:

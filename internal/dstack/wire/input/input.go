@@ -49,7 +49,8 @@ func syntax(data []byte) *wire.Detail {
 		if _, more := dec.Token(); errors.Is(more, io.EOF) {
 			return nil
 		}
-		err = errors.New("Extra data") //nolint:staticcheck // as the official server words it
+		//lint:ignore ST1005 the official server's text
+		err = errors.New("Extra data")
 	}
 	at, cause := int64(len(data)), err.Error()
 	var s *json.SyntaxError

@@ -63,6 +63,7 @@ func (t *teller) tell(ctx context.Context, list []core.Event) ([]told, error) {
 			t.node(e)
 		case core.CredentialChanged:
 			t.credential(e)
+		default: // other kinds tell its readers nothing
 		}
 	}
 	return t.out, nil
@@ -237,6 +238,7 @@ func (t *teller) credential(e *core.Event) {
 		}
 		t.add(e, e.By, nil,
 			[]wire.EventTarget{{Type: wire.TargetUser, ID: wire.UUID(wire.KindUser, d.Owner), Name: d.Owner}}, "%s", message)
+	default: // other kinds tell its readers nothing
 	}
 }
 
@@ -278,9 +280,11 @@ func (t *teller) job(ctx context.Context, e *core.Event) error {
 			status = "DONE"
 		case core.Cancelled:
 			status = "TERMINATED"
+		default: // other kinds tell its readers nothing
 		}
 		t.add(e, "", within, job, "Job status changed RUNNING -> %s%s", status, because(string(j.Termination())))
 		t.add(e, "", within, run, "Run status changed RUNNING -> %s%s", status, because(string(j.RunTermination())))
+	default: // other kinds tell its readers nothing
 	}
 	return nil
 }
