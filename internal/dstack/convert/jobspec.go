@@ -16,11 +16,27 @@ func JobName(run string, num int) string { return fmt.Sprintf("%s-%d-0", run, nu
 // JobSpecs describes the jobs of a run, one a node.
 func (s *Spec) JobSpecs(run, projectRuntime string) []*wire.JobSpec {
 	n := s.Nodes()
-	out := make([]*wire.JobSpec, n)
-	for i := range n {
+	out := make([]*wire.JobSpec, s.told(n))
+	for i := range out {
 		out[i] = s.jobSpec(run, projectRuntime, i, n)
 	}
 	return out
+}
+
+// maxTold bounds the bytes of what is told of the nodes of one run, all of which have its whole description.
+const maxTold = 16 << 20
+
+// told is how many of a run's nodes are told of.
+func (s *Spec) told(nodes int) int {
+	const few = 16
+	if nodes <= few {
+		return nodes
+	}
+	data, err := s.JSON()
+	if err != nil {
+		return few
+	}
+	return min(nodes, MaxNodes, max(few, maxTold/len(data)))
 }
 
 func (s *Spec) jobSpec(run, projectRuntime string, num, of int) *wire.JobSpec {

@@ -105,8 +105,13 @@ func (s *Spec) Policy() config.Policy {
 	return out
 }
 
-// Nodes is how many nodes the run is on.
-func (s *Spec) Nodes() int {
+// MaxNodes bounds the nodes of a run: clients are told of each.
+const MaxNodes = 10_000
+
+// Nodes is how many nodes the run is on. More than MaxNodes, which nobody gets, are one more than that.
+func (s *Spec) Nodes() int { return min(s.nodes(), MaxNodes+1) }
+
+func (s *Spec) nodes() int {
 	t := s.Configuration.Task
 	switch {
 	case t == nil:
@@ -114,7 +119,7 @@ func (s *Spec) Nodes() int {
 	case len(t.Groups) > 0:
 		n := 0
 		for i := range t.Groups {
-			n += t.Groups[i].Nodes
+			n += min(t.Groups[i].Nodes, MaxNodes+1)
 		}
 		return n
 	case t.Nodes != nil:

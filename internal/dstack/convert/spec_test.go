@@ -150,3 +150,26 @@ func TestPublicHidesCommands(t *testing.T) {
 		t.Errorf("the description itself has changed: %v: %s", err, whole)
 	}
 }
+
+// However many nodes a run asks for, what is told of them fits in memory, and nobody gets more than there may be.
+func TestNodesAreBounded(t *testing.T) {
+	t.Parallel()
+	const most = "2147483647"
+	long := "[" + strings.Repeat("a", 100_000) + "]"
+	for name, text := range map[string]string{
+		"nodes":  "nodes: " + most + "\ncommands: " + long,
+		"groups": "groups:\n" + strings.Repeat("- {nodes: "+most+", commands: "+long+"}\n", 3),
+	} {
+		c, err := config.Read([]byte("type: task\nname: t\n" + text + "\n"))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		s := &Spec{Configuration: *c}
+		if n := len(s.JobSpecs("t", "")); n < 1 || n > maxTold/100_000 {
+			t.Errorf("%s: told of %d", name, n)
+		}
+		if _, err := s.Submit(Options{Name: "t"}); err == nil || !strings.Contains(err.Error(), "at most") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -33,6 +33,9 @@ const startAtOnce = 5
 
 // Submit turns the run into a submission.
 func (s *Spec) Submit(o Options) (*client.Submit, error) {
+	if s.Nodes() > MaxNodes {
+		return nil, refuse("nodes: a run has at most %d", MaxNodes)
+	}
 	b := &builder{s: s, o: &o, run: s.Configuration.Run(), policy: s.Policy()}
 	b.runtime()
 	req := requestOf(&b.run.Resources)

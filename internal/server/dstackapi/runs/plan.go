@@ -25,6 +25,9 @@ type planBody struct {
 // defaultOffers is how many offers a plan has where the client does not say.
 const defaultOffers = 50
 
+// maxOffers bounds the offers of all jobs of a plan together.
+const maxOffers = 50_000
+
 // maxSpec bounds the JSON of a description: it is stored for as long as the run is.
 const maxSpec = 1 << 20
 
@@ -86,7 +89,9 @@ func (a *Runs) plan(c *front.Call, in *planBody) (any, error) {
 	if in.MaxOffers != nil {
 		most = *in.MaxOffers
 	}
-	for _, spec := range eff.JobSpecs(name, l.runtime()) {
+	specs := eff.JobSpecs(name, l.runtime())
+	most = min(most, max(1, maxOffers/max(1, len(specs))))
+	for _, spec := range specs {
 		p := wire.JobPlan{JobSpec: spec, Offers: []wire.Offer{}, TotalOffers: len(offers)}
 		for i := range offers[:min(len(offers), most)] {
 			p.Offers = append(p.Offers, offers[i].Offer)
