@@ -48,7 +48,8 @@ func (l *look) places() *convert.Places {
 		if n.Fleet != "" {
 			i := slices.IndexFunc(at.Fleets, func(f *core.Fleet) bool { return f.Name == n.Fleet })
 			if i < 0 {
-				continue // another project's
+				at.Others = append(at.Others, n.Name)
+				continue
 			}
 			p.Fleet = at.Fleets[i]
 		}
