@@ -5,7 +5,7 @@ package core
 type Limits struct {
 	GrpJobs        *int64 `json:"grp_jobs,omitempty"`
 	GrpSubmit      *int64 `json:"grp_submit,omitempty"`
-	GrpJobsAccrue  *int64 `json:"grp_jobs_accrue,omitempty"` // that grow older in the queue
+	GrpJobsAccrue  *int64 `json:"grp_jobs_accrue,omitempty"` // pending jobs whose priority grows with age
 	GrpTRES        TRES   `json:"grp_tres,omitempty"`
 	GrpTRESMins    TRES   `json:"grp_tres_mins,omitempty"`
 	GrpTRESRunMins TRES   `json:"grp_tres_run_mins,omitempty"`
@@ -18,12 +18,12 @@ type Limits struct {
 	MaxTRESPerNode    TRES   `json:"max_tres_per_node,omitempty"`
 	MaxTRESMinsPerJob TRES   `json:"max_tres_mins_per_job,omitempty"`
 	MaxWall           *int64 `json:"max_wall,omitempty"` // minutes a job
-	// priority from which on the plan keeps a place for a job
+	// priority below which a job gets no reservation
 	MinPrioThreshold *int64 `json:"min_prio_threshold,omitempty"`
 }
 
-// QOS is a quality of service: a priority, limits of its own for those who use it, and whom it may preempt. It comes
-// from the store.
+// QOS is a quality of service: a priority, limits, and the QOS whose jobs its jobs may preempt. It comes from the
+// store.
 type QOS struct {
 	Name        QOSName `json:"name"`
 	Description string  `json:"description,omitempty"`
@@ -41,7 +41,7 @@ type QOS struct {
 	MinTRESPerJob       TRES     `json:"min_tres_per_job,omitempty"`
 	MaxAccruePerProject *int64   `json:"max_jobs_accrue_per_account,omitempty"`
 	UsageFactor         *float64 `json:"usage_factor,omitempty"`    // nil: 1
-	UsageThreshold      float64  `json:"usage_threshold,omitempty"` // fair-share a job needs with EnforceThreshold
+	UsageThreshold      float64  `json:"usage_threshold,omitempty"` // fair-share a job needs with EnforceUsageThreshold
 	LimitFactor         float64  `json:"limit_factor,omitempty"`    // 0: 1; multiplies the TRES limits of associations
 
 	Preempt       []QOSName   `json:"preempt,omitempty"`        // whose jobs its jobs may preempt

@@ -10,7 +10,7 @@ func (c *compiler) accrues() {
 	}
 	threshold := func(l *Limits) {
 		if l.MinPrioThreshold != nil && c.first("place") {
-			g.Place = uint32(min(*l.MinPrioThreshold, 1<<32-1))
+			g.MinReservePriority = uint32(min(*l.MinPrioThreshold, 1<<32-1))
 		}
 	}
 	for _, q := range c.l.qos {

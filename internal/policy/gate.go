@@ -32,15 +32,15 @@ func (t *Tally) compile(w Who) *Gate {
 	g := c.g
 	g.factor = 1
 	if job := t.rules.QOS(w.QOS); job != nil {
-		g.deny, g.NoPlace = job.Flags&core.DenyOnLimit != 0, job.Flags&core.NoReserve != 0
+		g.deny, g.NoReserve = job.Flags&core.DenyOnLimit != 0, job.Flags&core.NoReserve != 0
 		if t.rules.Safe && job.Flags&core.UsageFactorSafe != 0 {
 			g.factor = job.Factor()
 		}
 	}
-	if part := t.rules.QOS(w.Part); part != nil {
+	if part := t.rules.QOS(w.PartitionQOS); part != nil {
 		g.deny = g.deny || part.Flags&core.DenyOnLimit != 0
 	}
-	if len(g.rules)+len(g.submit) == 0 && !g.deny && !g.NoPlace && g.Place == 0 && len(g.counts) == 0 {
+	if len(g.rules)+len(g.submit) == 0 && !g.deny && !g.NoReserve && g.MinReservePriority == 0 && len(g.counts) == 0 {
 		return nil
 	}
 	slices.Sort(g.counts)
@@ -96,7 +96,7 @@ func (c *compiler) tres(x test, s scope, f form, limit TRES, once string, r rule
 	}
 }
 
-// single is what a job must keep by itself.
+// single adds the limits of one job, whatever others use.
 func (c *compiler) single() {
 	level := func(s scope, who string, l *Limits, fit func(TRES) TRES) {
 		r := rule{who: who}

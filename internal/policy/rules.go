@@ -95,16 +95,16 @@ func (r *Rules) note(l *Limits, more ...TRES) {
 	r.own = r.own || len(l.MaxTRESMinsPerJob) > 0
 }
 
-// Any reports whether there is anything in the rules that a job could be held against.
+// Any reports whether any limit is set.
 func (r *Rules) Any() bool { return r != nil && r.some }
 
-// Minutes reports whether usage counts: whether somebody must say what was used.
+// Minutes reports whether some limit is about past usage, so that the tally must be given it.
 func (r *Rules) Minutes() bool { return r != nil && r.mins }
 
 // OwnMinutes reports whether the minutes of single jobs are limited.
 func (r *Rules) OwnMinutes() bool { return r != nil && r.own }
 
-// Shares reports whether fair shares count: whether somebody must say what they are.
+// Shares reports whether some limit is about fair shares, so that the tally must be given them.
 func (r *Rules) Shares() bool {
 	if r != nil {
 		for _, q := range r.qos {
@@ -127,15 +127,15 @@ func (r *Rules) QOS(name core.QOSName) *core.QOS {
 	return r.qos[name]
 }
 
-// AllQOS goes through them, in no order.
+// AllQOS iterates over every QOS, in no order.
 func (r *Rules) AllQOS() iter.Seq[*core.QOS] { return maps.Values(r.qos) }
 
 // Who is what decides which limits a job is under.
 type Who struct {
-	Project core.ProjectName
-	User    core.UserName
-	QOS     core.QOSName // the job's
-	Part    core.QOSName // the partition's
+	Project      core.ProjectName
+	User         core.UserName
+	QOS          core.QOSName // the job's
+	PartitionQOS core.QOSName // the partition's
 }
 
 // Ask is what a job asks for, or has, of the resources that limits are about.
@@ -144,7 +144,7 @@ type Ask struct {
 	part           core.PartitionName
 }
 
-// Ask makes one of a job's resources, of all of it and of the node that has most of each.
+// Ask gives the resources of a job by the names that limits use: all of them, and the most that one node has.
 func (r *Rules) Ask(all, perNode TRES, part core.PartitionName) *Ask {
 	n := len(r.names)
 	buf := make([]int64, 2*n)
@@ -169,7 +169,7 @@ type levels struct {
 
 func (r *Rules) levels(w Who) levels {
 	var l levels
-	job, part := r.QOS(w.QOS), r.QOS(w.Part)
+	job, part := r.QOS(w.QOS), r.QOS(w.PartitionQOS)
 	l.qos = [2]*core.QOS{part, job}
 	switch {
 	case job == part:

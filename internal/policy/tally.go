@@ -15,10 +15,10 @@ type Tally struct {
 	ids    map[counterKey]int32
 	list   []*Gate // in the order they were made
 	pages  [][]int64
-	own    []bool
+	own    []bool     // by page: it is not shared with a view and may be written
 	meters []*metered // by account, then user
 
-	fact factAt // what is known of time, as of a moment
+	fact factAt // usage and shares, as of a time
 }
 
 // counterKey names what is counted: an association with all below it, one user of an account, a QOS, or a user or an
@@ -40,20 +40,20 @@ func NewTally(r *Rules) *Tally {
 // QOS. It is made once; asking it makes nothing.
 type Gate struct {
 	Who
-	rules   []rule
-	submit  []rule
-	counts  []int32 // the counters its jobs are in
-	deny    bool    // DenyOnLimit
-	shares  bool    // some rule is about fair shares
-	Timed   bool    // time alone may open it
-	ahead   bool    // some rule is about minutes ahead
-	used    bool    // or about minutes that were used
-	factor  float64 // what its minutes ahead count
-	stakes  []*Stake
-	NoPlace bool   // NoReserve: its jobs get no place in the plan before they can start
-	Place   uint32 // nor do jobs of a lower priority
-	accrue  []rule
-	known   closed
+	rules              []rule
+	submit             []rule
+	counts             []int32 // the counters its jobs are in
+	deny               bool    // DenyOnLimit
+	shares             bool    // some rule is about fair shares
+	Timed              bool    // time alone may open it
+	ahead              bool    // some rule is about minutes ahead
+	used               bool    // or about minutes that were used
+	factor             float64 // what its minutes ahead count
+	stakes             []*Stake
+	NoReserve          bool   // NoReserve: its jobs get no reservation
+	MinReservePriority uint32 // MinPrioThreshold: jobs of a lower priority get none either
+	accrue             []rule
+	known              closed // which rules close it now
 }
 
 // Stake is what one running job has in the counters.
@@ -109,7 +109,7 @@ func (t *Tally) counter(k counterKey) int32 {
 	return id
 }
 
-// bump changes a count.
+// bump adds to a count.
 func (t *Tally) bump(id int32, value int, by int64) {
 	if by == 0 {
 		return

@@ -72,7 +72,7 @@ func (x *counted) gate(j *Job) *Gate {
 		w.QOS = x.q.Job.Name
 	}
 	if x.q.Partition != nil {
-		w.Part = x.q.Partition.Name
+		w.PartitionQOS = x.q.Partition.Name
 	}
 	return x.Gate(w)
 }

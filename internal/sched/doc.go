@@ -63,8 +63,8 @@
 //
 //  1. Job 2: place finds one free node and needs two. handleBlocked makes it the head. reserve goes through the ends of
 //     running jobs: at 11:00 both nodes are free. Reservation 11:00 to 12:00 on n1 and n2; it leaves nothing there.
-//  2. Job 3: n2 is free, but the job would end at 12:00, and from 11:00 on n2 has nothing left. recordRefusal notes for
-//     its class: refused for jobs that still run at 11:00.
+//  2. Job 3: n2 is free, but the job would end at 12:00, and from 11:00 on n2 has nothing left. refusals.record notes
+//     for its class: refused for jobs that still run at 11:00.
 //  3. Job 4 is of the same class (the time limit is not part of it) but ends at 10:30: the refusal does not apply. It
 //     starts on n2.
 //
@@ -117,12 +117,19 @@
 // a limit: it is not the head, has no reservation, blocks nobody. Do not call refusals.record: other jobs of the class
 // may start. The walk does not visit every job that waits (next and nextStartable skip refused ones), so do not collect
 // the f during the walk: keep them in a list, as Planner.enqueue and dequeue keep partition.shortest, and compare e
-// with the first of them that has not started in this pass (all starts go through pass.start). Starts outside
-// walkInOrder: runTimetable, advanceQueues.walk, startElsewhere.
+// with the first of them that has not started in this pass. Compare entries made by queueEntryOf on both sides:
+// shortestEntryOf leaves the priority out. All starts go through pass.start, but pass.startedTasks, which has what
+// started, is kept only with several partitions or shortest-job rules (beginPass): make it hold for the new rule too.
+// An array still waits while startedTasks < Tasks.Len(). Jobs over a limit block nobody (limits.go). Starts outside
+// walkInOrder need the condition as well, or the rule excluded: usesTimetable (conservative.go), startElsewhere
+// (preempt.go; it has a class and a job, no queueEntry: use gateOf). advanceQueues.walk orders the jobs of one advance
+// reservation only.
 //
 // For "jobs of QOS x never backfill past jobs of QOS y" the setting is a field of core.QOS; compile (policy/gate.go)
-// copies it to policy.Gate, as NoReserve to Gate.NoPlace (it returns nil for a gate that sets nothing); setPolicy
-// (limits.go) renews the gates of queued jobs, and the list.
+// copies it to policy.Gate, as NoReserve (it returns nil for a gate that sets nothing). NewRules (policy/rules.go)
+// must learn the field in two places: Rules.some, without which there are no gates at all, and the copy of a QOS that
+// it makes when limits are not enforced. setPolicy (limits.go) renews the gates of queued jobs, and the list. A rule of
+// more than a screen is a sub-package: internal/arch bounds the lines of this one.
 //
 // # Tests
 //

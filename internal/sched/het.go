@@ -13,10 +13,10 @@ import (
 // one is in its queues for all of them with its own priority, and all components are placed at the same time or none
 // is.
 type hetJob struct {
-	components []*core.Job // by place; nil: it does not wait, or something keeps it from starting
+	components []*core.Job // by offset; nil: not pending, or not eligible
 	present    int
-	classes    []*classInfo // by place; nil while the set does not stand
-	order      []int        // in which they are given places: those with the least choice first
+	classes    []*classInfo // by offset; nil until all components are present
+	order      []int        // in which they are placed: those with the fewest nodes to choose from first
 	eligible   core.Time    // if not 0, the het job waits for this time
 	queued     bool
 	reason     *Reason // why it is in no queue though all are there

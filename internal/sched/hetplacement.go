@@ -42,7 +42,7 @@ func (h hetPlacement) tryStart(class *partitionClass, lead *core.Job) bool {
 			return true
 		}
 	}
-	for _, k := range set.order { // nothing need be taken and given back for what cannot be anyhow
+	for _, k := range set.order { // cheaper than placing some and undoing it
 		if !h.couldStartAlone(slots[k], set.components[k]) {
 			return false
 		}

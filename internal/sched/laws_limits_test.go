@@ -133,7 +133,7 @@ func (w *limitLaw) check(plan *Plan) {
 	start := func(j *core.Job) {
 		who := policy.Who{
 			Project: j.Spec.Project, User: j.Spec.User, QOS: j.Spec.QOS,
-			Part: w.p.classes.partitions[j.Alloc.Partition].QOS,
+			PartitionQOS: w.p.classes.partitions[j.Alloc.Partition].QOS,
 		}
 		all, node := alloc.AllocatedTRES(j.Alloc)
 		ask := w.rules.Ask(all, node, j.Alloc.Partition)

@@ -139,7 +139,7 @@ func (l *limitState) gate(s *core.Spec, part *partition) *policy.Gate {
 }
 
 func whoOf(s *core.Spec, part *partition) policy.Who {
-	return policy.Who{Project: s.Project, User: s.User, QOS: s.QOS, Part: part.QOS}
+	return policy.Who{Project: s.Project, User: s.User, QOS: s.QOS, PartitionQOS: part.QOS}
 }
 
 // countTimed counts queued jobs whose limits may open with time alone.

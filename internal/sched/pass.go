@@ -33,7 +33,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	return plan
 }
 
-// beginPass numbers the nodes and prepares those who know something of passes.
+// beginPass numbers the nodes and resets what is kept for the length of a pass.
 func (p *Planner) beginPass(plan *Plan) *pass {
 	p.numberNodes()
 	p.nodes.BeginPass()

@@ -53,7 +53,7 @@ func (w *queueWalk) next() {
 // and the next reservationsLeft jobs get reservations. The jobs behind them may start if they delay none of these.
 func (w *queueWalk) handleBlocked(e *queueEntry) {
 	// like Slurm's NoReserve: it waits without a reservation
-	if e.gate != nil && (e.gate.NoPlace || e.priority < e.gate.Place) {
+	if e.gate != nil && (e.gate.NoReserve || e.priority < e.gate.MinReservePriority) {
 		w.waitUnreserved(e)
 		return
 	}

@@ -78,7 +78,7 @@ func (m *Model) bookRunning(h *ledger.Allocation, end core.Time) *modelRelease {
 		who := policy.Who{Project: s.Project, User: s.User, QOS: s.QOS}
 		for _, part := range m.Partitions {
 			if part.Name == h.Alloc.Partition {
-				who.Part = part.QOS
+				who.PartitionQOS = part.QOS
 			}
 		}
 		if g := m.tally.Gate(who); g != nil {

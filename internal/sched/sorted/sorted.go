@@ -86,13 +86,13 @@ func (q *List[E, P]) Seek(e *E) Cursor[E, P] {
 	return Cursor[E, P]{List: q, chunk: c, at: at}
 }
 
-// First begins a walk at the first member that is so; those behind it are, too.
-func (q *List[E, P]) First(so func(*E) bool) Cursor[E, P] {
-	c := sort.Search(len(q.Chunks), func(i int) bool { return so(&q.Chunks[i][len(q.Chunks[i])-1]) })
+// First begins a walk at the first member for which match holds; it holds for all behind it.
+func (q *List[E, P]) First(match func(*E) bool) Cursor[E, P] {
+	c := sort.Search(len(q.Chunks), func(i int) bool { return match(&q.Chunks[i][len(q.Chunks[i])-1]) })
 	if c == len(q.Chunks) {
 		return Cursor[E, P]{List: q, chunk: c}
 	}
-	at := sort.Search(len(q.Chunks[c]), func(i int) bool { return so(&q.Chunks[c][i]) })
+	at := sort.Search(len(q.Chunks[c]), func(i int) bool { return match(&q.Chunks[c][i]) })
 	return Cursor[E, P]{List: q, chunk: c, at: at}
 }
 

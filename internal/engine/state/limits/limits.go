@@ -149,7 +149,7 @@ func (l *Limits) Gate(t *policy.Tally, j *core.Job) *policy.Gate {
 func (l *Limits) GateIn(t *policy.Tally, spec *core.Spec, part core.PartitionName) *policy.Gate {
 	w := policy.Who{Project: spec.Project, User: spec.User, QOS: spec.QOS}
 	if info := l.cluster.Partitions[part]; info != nil {
-		w.Part = info.QOS
+		w.PartitionQOS = info.QOS
 	}
 	return t.Gate(w)
 }

@@ -73,7 +73,7 @@ func (b *Set) CheckQOS(q *core.QOS) {
 		_, there := b.QOS[name]
 		switch {
 		case slices.Contains(q.Preempt[:i], name):
-			bad("it pushes %s aside twice", name)
+			bad("it names %s twice among the QOS that it preempts", name)
 		case !there && name != q.Name:
 			bad("there is no QOS %q for it to preempt%s", name, named.Hint(name, b.QOS))
 		case b.preempts(name, q.Name, map[core.QOSName]bool{}):
@@ -82,7 +82,7 @@ func (b *Set) CheckQOS(q *core.QOS) {
 	}
 }
 
-// preempts reports whether jobs of one QOS may push those of another aside, by way of others too.
+// preempts reports whether jobs of one QOS may preempt those of another, directly or through others.
 func (b *Set) preempts(from, to core.QOSName, seen map[core.QOSName]bool) bool {
 	if from == to {
 		return true
