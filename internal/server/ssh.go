@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/attach"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/api/identity"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/sshdoor"
 )
@@ -144,7 +145,7 @@ type insideConn struct {
 func (c *insideConn) RemoteAddr() net.Addr { return c.from }
 
 // jobKeys are the keys that open a job: those of its owner and of administrators, as the users' records have them at
-// this moment, and the one that its run was submitted with, which stands for its owner.
+// this moment, those of the owner's tokens, and the one that its run was submitted with, which stands for its owner.
 func (s into) jobKeys(ctx context.Context, j *core.Job) ([]sshdoor.Key, error) {
 	snap := s.engine.Snapshot()
 	var out []sshdoor.Key
@@ -171,8 +172,22 @@ func (s into) jobKeys(ctx context.Context, j *core.Job) ([]sshdoor.Key, error) {
 			return nil, err
 		}
 		add(j.Spec.User, key)
+		for _, t := range snap.TokensOf(j.Spec.User) {
+			if !steers(t, j.Spec.Project, core.At(time.Now())) {
+				continue
+			}
+			if key, err := ssh.NewPublicKey(identity.KeyOf(s.authority, t).Public()); err == nil {
+				out = append(out, sshdoor.Key{User: j.Spec.User, Key: key})
+			}
+		}
 	}
 	return out, nil
+}
+
+// steers reports whether a token is good for the jobs of its user in a project.
+func steers(t *core.Token, p core.ProjectName, now core.Time) bool {
+	return t.Kind == "user" && !t.Revoked && (t.Expires == 0 || now < t.Expires) && t.Has(core.ScopeSubmit) &&
+		(t.Project == "" || t.Project == p)
 }
 
 // mayUse reports whether a job's owner may still use it: one who is not disabled and, where that decides who may run

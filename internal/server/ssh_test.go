@@ -145,6 +145,29 @@ func TestKeyOfARunOpensItsOwnJobOnly(t *testing.T) {
 	if !opens(anns, ann) {
 		t.Error("the key of a run does not open its job")
 	}
+	// a token for one project has a key of its own, for that project's jobs
+	s.Must("POST", "/api/projects/create", map[string]any{"project_name": "den"}, nil)
+	s.Must("POST", "/api/projects/den/add_members", map[string]any{"members": []map[string]string{
+		{"username": "ann", "project_role": "user"},
+	}}, nil)
+	for _, p := range []core.ProjectName{"lab", "den"} {
+		var made client.NewTokenMade
+		s.Must("POST", "/api/v1/tokens",
+			client.NewToken{Kind: "user", User: "ann", Project: p, Scopes: []core.Scope{core.ScopeSubmit}}, &made)
+		var me struct {
+			Key string `json:"ssh_private_key"`
+		}
+		if code, err := s.Call("POST", "/api/users/get_my_user", made.Secret, nil, &me); err != nil {
+			t.Fatalf("%d %v", code, err)
+		}
+		key, err := ssh.ParsePrivateKey([]byte(me.Key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if opens(anns, key) != (p == "lab") {
+			t.Errorf("the key of a token for project %s: opens a job of project lab: %t", p, p != "lab")
+		}
+	}
 	s.Must("POST", "/api/v1/jobs/cancel", client.Cancel{IDs: []string{idText(anns)}}, nil)
 	s.AwaitState(anns, core.Cancelled)
 	bobs, bob := apply("bob")

@@ -209,12 +209,23 @@ func TestTokensGiveNoMoreThanTheyAllow(t *testing.T) {
 	plain := limited(admin, client.NewToken{User: "ada", Scopes: []core.Scope{core.ScopeSubmit}})
 	for _, x := range []struct {
 		who *dstackapitest.Caller
-		key bool
+		key bool // the user's own
 	}{{user, true}, {submit, true}, {admin, true}, {read, false}, {inLab, false}, {plain, false}} {
 		var me wire.UserWithCreds
 		x.who.Get("/api/users/get_my_user", nil, &me)
-		if (me.SSHPrivateKey != nil) != x.key {
-			t.Errorf("%s: a private key is told: %t", me.Username, me.SSHPrivateKey != nil)
+		if x.who == read {
+			if me.SSHPrivateKey != nil {
+				t.Error("a token that only reads is told a key")
+			}
+			continue
+		}
+		key, err := ssh.ParsePrivateKey([]byte(*me.SSHPrivateKey))
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
+		if own := me.SSHPublicKey != nil && strings.HasPrefix(*me.SSHPublicKey, line); own != x.key {
+			t.Errorf("%s: the user's own key is told: %t", me.Username, own)
 		}
 	}
 	plain.Refused("/api/users/refresh_ssh_key", `{"username":"ada"}`, 403, denied)

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"crypto/ed25519"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -56,3 +57,12 @@ func (a *Tokens) Refresh(ctx context.Context, who *call.Caller, user core.UserNa
 
 // dstackClient is what tokens are marked with that are made for dstack's clients.
 const dstackClient = "dstack"
+
+// KeyOf is the SSH key of a token that may do less than its user. It opens the user's own jobs that the token may
+// steer, as long as the token is good and its secret the same. It is derived from the authority's key, not stored.
+func KeyOf(a interface{ Secret(name string) []byte }, t *core.Token) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(a.Secret("ssh key of token " + t.ID + "\x00" + string(t.Hash[:])))
+}
+
+// PrivateKey is KeyOf under the cluster's authority.
+func (a *Tokens) PrivateKey(t *core.Token) ed25519.PrivateKey { return KeyOf(a.Authority, t) }

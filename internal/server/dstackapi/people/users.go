@@ -1,6 +1,10 @@
 package people
 
 import (
+	"encoding/pem"
+
+	"golang.org/x/crypto/ssh"
+
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/engine"
@@ -53,14 +57,29 @@ func (a *People) myUser(c *front.Call) (any, error) {
 	return a.withCreds(c, c.UserRecord, c.Token())
 }
 
-// withCreds is the caller's own user with what nobody else gets. A client that gets no private key uses its own.
+// withCreds is the caller's own user with what nobody else gets. A token that may do less than its user has a key of
+// its own, and one that only reads has none.
 func (a *People) withCreds(c *front.Call, u *core.User, token string) (*wire.UserWithCreds, error) {
 	out := &wire.UserWithCreds{Creds: wire.UserCreds{Token: token}}
-	if a.hasAll(c) {
+	switch {
+	case a.hasAll(c):
 		private, err := a.ensureKey(c)
 		if err != nil {
 			return nil, err
 		}
+		out.SSHPrivateKey = &private
+	case c.TokenRecord.Has(core.ScopeSubmit):
+		t := c.TokenRecord
+		for _, now := range a.Engine.Snapshot().TokensOf(u.Name) {
+			if now.ID == t.ID { // it may have been given another secret by this very call
+				t = now
+			}
+		}
+		block, err := ssh.MarshalPrivateKey(a.tokens.PrivateKey(t), string(u.Name))
+		if err != nil {
+			return nil, err
+		}
+		private := string(pem.EncodeToMemory(block))
 		out.SSHPrivateKey = &private
 	}
 	out.User = a.User(a.Engine.Snapshot(), u)
