@@ -27,8 +27,12 @@ func openEnv(e *engine.Engine, v *vault.Vault) func(j *core.Job, env []byte) ([]
 		snap := e.Snapshot()
 		var fault error
 		env, err := secrets.Resolve(env, func(name string) (string, bool) {
+			if snap.Role(j.Spec.User, j.Spec.Project) == core.RoleNone {
+				fault = core.Errorf(core.Denied, "secret %q: %s is not a member of project %s", name, j.Spec.User, j.Spec.Project)
+				return "", true
+			}
 			c, ok := snap.Credential(core.SecretCredential, string(j.Spec.Project), name)
-			if !ok || snap.Role(j.Spec.User, j.Spec.Project) == core.RoleNone {
+			if !ok {
 				return "", false
 			}
 			plain, err := v.Open(c)

@@ -49,6 +49,14 @@ func TestAttach(t *testing.T) {
 		s.want(0, "project add --name main --url http://"+api+" --token "+made.Secret+" -y")
 		s.attach(c, fmt.Sprintf("bench%d", i))
 	}
+	// what another front end made is listed, and can be deleted
+	s := newSession(t, c)
+	s.home = filepath.Join(c.Work, "home0")
+	s.file("native.dstack.yml", "type: task\nname: native\nimage: box:1\ncommands: [echo made natively]\n")
+	root.Run("bireme", "apply", "-y", "--project", "main", "-f", filepath.Join(s.work, "native.dstack.yml"))
+	s.want(0, "ps -a", "native")
+	s.want(0, "logs native", "made natively")
+	s.want(0, "delete -y -f native.dstack.yml")
 }
 
 // attach makes a dev environment, uses it while attached, and leaves it.

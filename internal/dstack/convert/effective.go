@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/config"
+	"bireme.dev/bireme/internal/dstack/wire"
 )
 
 // Defaults are what the server adds to a run's description.
@@ -30,6 +31,9 @@ func (s *Spec) Completed() *Spec {
 		copied, one := *t, 1
 		copied.Nodes = &one
 		c.Task = &copied
+	}
+	if out.FileArchives == nil { // clients refuse a null
+		out.FileArchives = []wire.FileArchiveTarget{}
 	}
 	return &out
 }

@@ -298,3 +298,15 @@ func TestNativeGroups(t *testing.T) {
 		t.Errorf("as processes: %v", err)
 	}
 }
+
+// What a native command made is listed for stock clients, which refuse a null where they expect a list.
+func TestNativeRunsHaveLists(t *testing.T) {
+	c, err := config.Read([]byte("type: task\ncommands: [date]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := (&Spec{Configuration: *c}).Completed().JSON()
+	if err != nil || !strings.Contains(string(raw), `"file_archives":[]`) {
+		t.Errorf("%s, %v", raw, err)
+	}
+}
