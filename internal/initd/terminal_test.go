@@ -10,14 +10,14 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// TestTerminal: commands find a terminal, an interactive shell and lines that end as they wrote them; nothing of their
-// output is lost, and what joins has their variables.
+// TestTerminal: commands find a terminal, an interactive shell if it is bash, and lines that end as they wrote them;
+// nothing of their output is lost, and what joins has their variables.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	in := start(t, "KIND=image")
 	out := in.run(wire.Run{Terminal: true},
-		"#!/bin/sh\ncase $- in *i*) echo interactive;; esac; test -t 0 && test -t 2 && echo terminal; i=0; "+
-			"while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; exit 5", "COLOR=teal")
+		"#!/bin/bash\ncase $- in *i*) echo interactive;; esac; test -t 0 && test -t 2 && echo terminal; i=0; "+
+			"while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; (exit 5)", "COLOR=teal")
 	e := in.ended()
 	got := text(t, out)
 	lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")

@@ -26,6 +26,9 @@ func (db *DB) Runs(ctx context.Context, q store.RunQuery) (out []*core.Run, err 
 	if q.Limit <= 0 {
 		q.Limit = defaultLimit
 	}
+	if q.Projects != nil && len(q.Projects) == 0 { // PostgreSQL has no empty lists
+		return nil, nil
+	}
 	var w where
 	w.and("1 = 1")
 	if q.ID != "" {
