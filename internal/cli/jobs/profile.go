@@ -48,11 +48,11 @@ func (o *applyOptions) profiles() (string, []config.Profile, error) {
 	if home, ok := o.app.Lookup("HOME"); ok && home != "" {
 		dirs = append(dirs, filepath.Join(home, ".dstack"))
 	}
-	for _, dir := range dirs {
+	for i, dir := range dirs {
 		for _, base := range []string{"profiles.yml", "profiles.yaml"} {
 			file := filepath.Join(dir, base)
 			src, err := os.ReadFile(file)
-			if errors.Is(err, fs.ErrNotExist) {
+			if errors.Is(err, fs.ErrNotExist) || i > 0 && errors.Is(err, fs.ErrPermission) { // HOME may be another user's
 				continue
 			}
 			if err != nil {
