@@ -30,13 +30,18 @@ var errFull = fmt.Errorf("together with what comes before it has more than the %
 
 // Pack makes a parcel of items, in their order. An error names the item by its number and what it is about.
 func Pack(items []Item) ([]byte, error) {
+	paths := make([]string, len(items))
+	for i := range items {
+		paths[i] = items[i].Path
+	}
+	return pack(paths, func(p *packer, i int) error { return p.item(strconv.Itoa(i), items[i].Local) })
+}
+
+// pack makes a parcel: the list of where its items go, and then each item, which add writes.
+func pack(paths []string, add func(p *packer, i int) error) ([]byte, error) {
 	var buf bytes.Buffer
 	p := packer{tar: tar.NewWriter(&buf), buf: &buf}
-	list := make([]string, len(items))
-	for i := range items {
-		list[i] = items[i].Path
-	}
-	text, err := json.Marshal(list)
+	text, err := json.Marshal(paths)
 	if err == nil {
 		err = p.header(&tar.Header{Typeflag: tar.TypeReg, Name: listName, Size: int64(len(text)), Mode: 0o600})
 	}
@@ -46,8 +51,8 @@ func Pack(items []Item) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range items {
-		if err := p.item(strconv.Itoa(i), items[i].Local); err != nil {
+	for i := range paths {
+		if err := add(&p, i); err != nil {
 			return nil, fmt.Errorf("files[%d]: %w", i, err)
 		}
 	}

@@ -3,7 +3,6 @@ package parcel
 import (
 	"archive/tar"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,32 +26,12 @@ type Archive struct {
 // Repack makes a parcel of archives, in their order. Members that would be outside of an archive's own place, and those
 // that are neither files nor folders nor links, are refused; owners and times are dropped.
 func Repack(archives []Archive) ([]byte, error) {
-	var buf bytes.Buffer
-	p := packer{tar: tar.NewWriter(&buf), buf: &buf}
-	list := make([]string, len(archives))
+	paths := make([]string, len(archives))
 	for i := range archives {
-		list[i] = archives[i].Path
-	}
-	text, err := json.Marshal(list)
-	if err == nil {
-		err = p.header(&tar.Header{Typeflag: tar.TypeReg, Name: listName, Size: int64(len(text)), Mode: 0o600})
-	}
-	if err == nil {
-		_, err = p.tar.Write(text)
-	}
-	if err != nil {
-		return nil, err
+		paths[i] = archives[i].Path
 	}
 	left := maxMembers
-	for i := range archives {
-		if err := p.archive(strconv.Itoa(i), &archives[i], &left); err != nil {
-			return nil, fmt.Errorf("files[%d]: %w", i, err)
-		}
-	}
-	if err := p.tar.Close(); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
+	return pack(paths, func(p *packer, i int) error { return p.archive(strconv.Itoa(i), &archives[i], &left) })
 }
 
 // archive adds one archive as an item.
