@@ -147,7 +147,7 @@ func FuzzTag(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value string) {
 		if (key == "array" || key == "depends_on" || key == "partition" || key == "constraint") &&
 			strings.ContainsAny(value, " @") {
-			t.Skip("their grammars have neither blanks nor @")
+			return // their grammars have neither
 		}
 		tag := toTag(key, value)
 		if !tagValue().MatchString(tag[:min(len(tag), 200)]) {
