@@ -9,7 +9,7 @@ import (
 // Fleet is a pool of nodes and how they are come by: here, hosts that are reached by SSH.
 type Fleet struct {
 	Name string `json:"name"`
-	// whose members see it and whose managers may delete it; empty: everybody sees it
+	// whose members see it, whose managers may delete it and whose jobs alone run on it; empty: it is everybody's
 	Project   ProjectName `json:"project,omitempty"`
 	By        UserName    `json:"by,omitempty"` // who made it
 	Created   Time        `json:"created"`

@@ -5,29 +5,31 @@ import "strings"
 // Node is a machine that runs steps. What changes by the second (load, free memory, when it was last heard) is not
 // here: the hub knows it and never bothers the engine with it.
 type Node struct {
-	ID          int64    `json:"id"`
-	Name        NodeName `json:"name"`
-	Fleet       string   `json:"fleet,omitempty"`
-	Roles       NodeRole `json:"roles"`
-	TrustRoot   bool     `json:"trust_root,omitempty"` // uid 0 of this node is an administrator
-	Hardware    Hardware `json:"hardware"`
-	Host        Host     `json:"host"`
-	Flags       NodeFlag `json:"flags,omitempty"`
-	Reason      string   `json:"reason,omitempty"` // of a drain or down
-	ReasonBy    UserName `json:"reason_by,omitempty"`
-	ReasonAt    Time     `json:"reason_at,omitempty"`
-	Joined      Time     `json:"joined,omitempty"`
-	Weight      int32    `json:"weight,omitempty"`
-	Features    []string `json:"features,omitempty"`
-	SilentSince Time     `json:"silent_since,omitempty"`
-	LastBusy    Time     `json:"last_busy,omitempty"`
-	Cloud       bool     `json:"cloud,omitempty"`     // it is made when it is needed, by programs of the site's
-	Offer       string   `json:"offer,omitempty"`     // it was made of
-	Resume      Seconds  `json:"resume,omitempty"`    // how long it takes to power up
-	Ready       Time     `json:"ready,omitempty"`     // while it powers up: when it should be
-	Due         Time     `json:"due,omitempty"`       // while it powers up or down, or restarts: when that must be over
-	ResumeAt    Time     `json:"resume_at,omitempty"` // it is taken back into service by then
-	Blocks      int32    `json:"blocks,omitempty"`    // it is split into, for jobs that take whole ones; 0: it is not
+	ID    int64    `json:"id"`
+	Name  NodeName `json:"name"`
+	Fleet string   `json:"fleet,omitempty"`
+	// Project is the one whose jobs alone the node runs: that of its fleet. Empty: it runs those of all.
+	Project     ProjectName `json:"project,omitempty"`
+	Roles       NodeRole    `json:"roles"`
+	TrustRoot   bool        `json:"trust_root,omitempty"` // uid 0 of this node is an administrator
+	Hardware    Hardware    `json:"hardware"`
+	Host        Host        `json:"host"`
+	Flags       NodeFlag    `json:"flags,omitempty"`
+	Reason      string      `json:"reason,omitempty"` // of a drain or down
+	ReasonBy    UserName    `json:"reason_by,omitempty"`
+	ReasonAt    Time        `json:"reason_at,omitempty"`
+	Joined      Time        `json:"joined,omitempty"`
+	Weight      int32       `json:"weight,omitempty"`
+	Features    []string    `json:"features,omitempty"`
+	SilentSince Time        `json:"silent_since,omitempty"`
+	LastBusy    Time        `json:"last_busy,omitempty"`
+	Cloud       bool        `json:"cloud,omitempty"`     // it is made when it is needed, by programs of the site's
+	Offer       string      `json:"offer,omitempty"`     // it was made of
+	Resume      Seconds     `json:"resume,omitempty"`    // how long it takes to power up
+	Ready       Time        `json:"ready,omitempty"`     // while it powers up: when it should be
+	Due         Time        `json:"due,omitempty"`       // while it powers up or down, or restarts: when that must be over
+	ResumeAt    Time        `json:"resume_at,omitempty"` // it is taken back into service by then
+	Blocks      int32       `json:"blocks,omitempty"`    // it is split into, for jobs that take whole ones; 0: it is not
 	// Faults are those for which it takes no new jobs.
 	Faults  []NodeFault `json:"faults,omitempty"`
 	Restart *Restart    `json:"restart,omitempty"` // with NodeReboot or NodeRebooting

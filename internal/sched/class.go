@@ -99,7 +99,8 @@ type classKey struct {
 	switchLimit   int32              // see classSet.switchLimit
 	advance       string             // see advance.Key
 	exclusiveUser core.UserName      // see exclusiveUserKey
-	uid           uint32             // see keptUsers.key
+	uid           uint32             // see keptOwners
+	project       core.ProjectName   // likewise
 	qos           core.QOSName       // set only if the QOS may preempt
 	exempted      core.QOSFlag       // bounds of partitions that its QOS lifts
 }
@@ -122,7 +123,7 @@ type classRules struct {
 	advances   []*advance.Reservation
 	preemption *preempt.Rules // nil: no preemption
 	exempted   qosExemptions
-	users      keptUsers
+	kept       keptOwners
 }
 
 // classSet is the equivalence classes of the pending jobs that are eligible.
@@ -163,8 +164,9 @@ func (cs *classSet) newKeyFunc() func(*core.Job, core.Time) classKey {
 func (cs *classSet) keyOf(s *core.Spec, r *classRules) classKey {
 	k := classKey{
 		Key: fit.KeyOf(s), partitions: s.Partition, advance: advance.Key(r.advances, s),
-		exclusiveUser: cs.exclusiveUserKey(s), uid: r.users.key(s), exempted: r.exempted[s.QOS],
+		exclusiveUser: cs.exclusiveUserKey(s), exempted: r.exempted[s.QOS],
 	}
+	k.uid, k.project = r.kept.key(s)
 	if r.preemption.QosPreempts(s.QOS) {
 		k.qos = s.QOS
 	}
@@ -204,7 +206,7 @@ func (cs *classSet) join(j *core.Job, few int32) *classInfo {
 	if c == nil {
 		c = &classInfo{switchLimit: few}
 		req := fit.RequestOf(j.Spec, cs.cfg.Hosts)
-		req.Uid = k.uid
+		req.Uid, req.Project = k.uid, k.project
 		at := 0
 		alloc.EachPartition(j.Spec.Partition, func(name core.PartitionName) {
 			if part := cs.partitions[name]; part != nil && !c.hasPartition(part) {

@@ -42,3 +42,40 @@ func TestNodesOfUsers(t *testing.T) {
 		})
 	}
 }
+
+// TestNodesOfProjects does the same with nodes of projects.
+func TestNodesOfProjects(t *testing.T) {
+	t.Parallel()
+	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleSJFEASY, RuleConservative} {
+		t.Run(rule.String(), func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) {
+				w := newLawWorld(rt, rule, rapid.Uint64().Draw(rt, "seed"), 1+rapid.IntRange(0, 2).Draw(rt, "partitions"))
+				names := []core.ProjectName{"red", "blue", "green"}
+				w.dress = func(s *core.Spec) { s.Project = names[w.r.IntN(len(names))] }
+				w.started = func(j *core.Job, al *core.Alloc) {
+					for i := range al.Nodes {
+						n := w.p.ledger.Nodes[al.Nodes[i].Node].Record
+						if n.Project != "" && n.Project != j.Spec.Project {
+							w.t.Fatalf("job %d of project %s starts on %s of %s", j.ID, j.Spec.Project, n.Name, n.Project)
+						}
+					}
+				}
+				for range 40 {
+					if w.r.IntN(4) > 0 {
+						w.upset()
+					} else {
+						i := w.r.IntN(len(w.nodes))
+						n := *w.nodes[i]
+						if n.Project = ""; w.r.IntN(3) > 0 {
+							n.Project = names[w.r.IntN(len(names))]
+						}
+						w.nodes[i] = &n
+						w.p.Apply(Changes{Nodes: w.nodes[i : i+1]})
+					}
+					w.pass()
+				}
+			})
+		})
+	}
+}

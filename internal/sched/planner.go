@@ -236,7 +236,7 @@ func (p *Planner) Apply(c Changes) {
 	}
 	p.setReservations(&c)
 	if how == cluster.HardwareOrNew {
-		p.setKeptUsers()
+		p.setKeptOwners()
 	}
 	if how != cluster.Unchanged {
 		p.reassess(how)

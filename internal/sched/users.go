@@ -7,38 +7,54 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// A node whose agent is not root runs the jobs of its own user only. Only the jobs of users who have such nodes are in
-// classes of their own.
+// A node whose agent is not root runs the jobs of its own user only, and one of a project's fleet those of the
+// project. Only the jobs of users and projects that have such nodes are in classes of their own.
 
-// keptUsers are those who have nodes of their own. It is a value: plans keep it.
-type keptUsers map[uint32]bool
-
-func (u keptUsers) key(s *core.Spec) uint32 {
-	if u[s.UID] {
-		return s.UID
-	}
-	return 0
+// keptOwners are the users and projects that have nodes of their own. It is a value: plans keep it.
+type keptOwners struct {
+	users    map[uint32]bool
+	projects map[core.ProjectName]bool
 }
 
-// setKeptUsers updates which users have nodes of their own. Their jobs move to another class if that changed.
-func (p *Planner) setKeptUsers() {
-	if maps.EqualFunc(p.ledger.KeptUsers, p.classes.users, func(int, bool) bool { return true }) {
+func (k *keptOwners) key(s *core.Spec) (uid uint32, project core.ProjectName) {
+	if k.users[s.UID] {
+		uid = s.UID
+	}
+	if k.projects[s.Project] {
+		project = s.Project
+	}
+	return uid, project
+}
+
+// setKeptOwners updates which users and projects have nodes of their own. Their jobs move to another class if that
+// changed.
+func (p *Planner) setKeptOwners() {
+	now := &p.classes.kept
+	if maps.EqualFunc(p.ledger.KeptUsers, now.users, func(int, bool) bool { return true }) &&
+		maps.EqualFunc(p.ledger.KeptProjects, now.projects, func(int, bool) bool { return true }) {
 		return
 	}
-	next := keptUsers{}
+	next := keptOwners{users: map[uint32]bool{}, projects: map[core.ProjectName]bool{}}
 	for uid := range p.ledger.KeptUsers {
-		next[uid] = true
+		next.users[uid] = true
+	}
+	for name := range p.ledger.KeptProjects {
+		next.projects[name] = true
 	}
 	var moved []*core.Job
 	for _, w := range p.pending {
-		if w.class != nil && next.key(w.job.Spec) != p.classes.users.key(w.job.Spec) {
+		if w.class == nil {
+			continue
+		}
+		uid, project := next.key(w.job.Spec)
+		if wasUID, was := now.key(w.job.Spec); uid != wasUID || project != was {
 			moved = append(moved, w.job)
 		}
 	}
 	for _, j := range moved {
 		p.removePending(p.pending[j.ID])
 	}
-	p.classes.setRules(func(r *classRules) { r.users = next })
+	p.classes.setRules(func(r *classRules) { r.kept = next })
 	for _, j := range moved {
 		p.setJob(j)
 	}

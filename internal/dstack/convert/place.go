@@ -14,7 +14,6 @@ type Places struct {
 	Nodes      []*Place
 	Fleets     []*core.Fleet
 	Partitions []core.Partition
-	Others     []core.NodeName // nodes of other projects' fleets
 }
 
 // Place is a node that a project may use.
@@ -148,9 +147,6 @@ func (at *Places) instances(list []config.InstanceSelector, spec *core.Spec) err
 	case len(yes) <= int(spec.Shape.NodesMin):
 		spec.Extra.NodeList = strings.Join(yes, ",")
 	default:
-		for _, n := range at.Others {
-			no = append(no, string(n))
-		}
 		spec.Extra.Exclude = strings.Join(no, ",")
 	}
 	return nil

@@ -72,15 +72,16 @@ func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
 	for i := range next.Hosts {
 		h := &next.Hosts[i]
 		if was, ok := s.rec.Node(h.Node); !ok || was.Fleet != next.Name {
-			n := &core.Node{Name: h.Node, Fleet: next.Name, Roles: core.Compute, Weight: 1}
-			s.nodes.Put(n)
+			s.nodes.Put(&core.Node{
+				Name: h.Node, Fleet: next.Name, Project: next.Project, Roles: core.Compute, Weight: 1,
+			})
 		}
 		if h.Leaving {
 			s.nodes.TakeDown(h.Node, "it leaves its fleet")
 		}
 	}
 	s.fleets.Store(next, in.By.User)
-	s.nodes.SetFleetBlocks(next)
+	s.nodes.FollowFleet(next)
 	return plan, nil
 }
 

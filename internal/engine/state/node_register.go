@@ -53,7 +53,7 @@ func (in *Register) apply(s *State) (*Reconciled, error) {
 		pin.CA, n.Pin = in.Trust, &pin
 	}
 	edit.ClearLate(rebooted)
-	edit.SetBlocks()
+	edit.FollowFleet()
 	if !known || raised || !nodes.SameRegistration(old, n) {
 		kind := core.NodeChanged
 		if !known {

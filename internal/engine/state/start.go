@@ -109,6 +109,12 @@ func (in *Start) recheck(s *State, j *core.Job) error {
 		}
 	}
 	spec := j.Spec
+	for i := range in.Alloc.Nodes {
+		n, ok := s.rec.Node(in.Alloc.Nodes[i].Node)
+		if ok && n.Project != "" && n.Project != spec.Project {
+			return core.Errorf(core.Conflict, "job %d: node %s runs jobs of project %s only", j.ID, n.Name, n.Project)
+		}
+	}
 	if x := spec.Extra; x != nil && x.Deadline != 0 { // time has gone on since the plan was made
 		if s.rec.Now() > jobs.LatestStart(spec) {
 			return core.Errorf(core.Conflict, "job %d would not end before its deadline", j.ID)

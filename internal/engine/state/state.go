@@ -151,6 +151,10 @@ func (s *State) load(img *Image) {
 			c := *n
 			c.Pin, n = p, &c
 		}
+		if p := s.rec.FleetProject(n); p != n.Project { // it was stored before nodes had it
+			c := *n
+			c.Project, n = p, &c
+		}
 		s.rec.LoadNode(n)
 		s.nodes.Load(n)
 		s.cluster.NodeChanged(n)

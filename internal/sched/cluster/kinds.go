@@ -47,7 +47,7 @@ func (n *Nodes) kindOf(node *ledger.Node) int32 {
 func sameKind(a, b *ledger.Node) bool {
 	return !ledger.HardwareChanged(a.Record, b.Record) && a.Record.Hardware.TmpDisk == b.Record.Hardware.TmpDisk &&
 		slices.Equal(a.Record.Features, b.Record.Features) && a.Record.Host.KeptTo() == b.Record.Host.KeptTo() &&
-		a.Capacity.EqualTo(&b.Capacity) && slices.EqualFunc(a.Gres, b.Gres,
+		a.Record.Project == b.Record.Project && a.Capacity.EqualTo(&b.Capacity) && slices.EqualFunc(a.Gres, b.Gres,
 		func(x, y ledger.Gres) bool { return x.Name == y.Name && x.Typ == y.Typ })
 }
 
@@ -116,7 +116,7 @@ func nodeChangeOf(old, is *core.Node) NodeChange {
 	switch {
 	case ledger.HardwareChanged(old, is), old.Hardware.TmpDisk != is.Hardware.TmpDisk,
 		!slices.Equal(old.Features, is.Features), old.Roles != is.Roles, old.Host.KeptTo() != is.Host.KeptTo(),
-		old.Weight != is.Weight, old.ID != is.ID:
+		old.Project != is.Project, old.Weight != is.Weight, old.ID != is.ID:
 		return HardwareOrNew
 	case old.Usable() != is.Usable():
 		return UpOrDown

@@ -208,7 +208,7 @@ func CheckSatisfiable(l *ledger.Ledger, s *core.Spec, part *core.Partition, in *
 	names alloc.HostsFunc,
 ) *Unsatisfiable {
 	req := RequestOf(s, names)
-	req.Uid = l.KeptUser(s)
+	req.Uid, req.Project = l.KeptUser(s), l.KeptProject(s)
 	req.applySharing(part)
 	req.BindLedger(l, nil, false)
 	if in.order == nil || in.version != l.Version {
@@ -237,8 +237,12 @@ func CheckRequest(l *ledger.Ledger, req *Request, in map[core.NodeName]bool, nod
 		})
 		f.Text += fmt.Sprintf(", %d MiB of temporary disk", most.Record.Hardware.TmpDisk/core.MiB)
 	}
-	if others := req.countKeptFromOthers(nodes); others > 0 {
-		f.Text += fmt.Sprintf("; %d of them run jobs of another user only", others)
+	users, projects := req.countKept(nodes)
+	if users > 0 {
+		f.Text += fmt.Sprintf("; %d of them run jobs of another user only", users)
+	}
+	if projects > 0 {
+		f.Text += fmt.Sprintf("; %d of them run jobs of another project only", projects)
 	}
 	light := *req
 	light.MemPerNode, light.memPerCPU = 0, 0

@@ -28,11 +28,12 @@ type Request struct {
 	gpu                *core.GPUAsk // which GPUs will do; nil: all
 	Required, Excluded map[core.NodeName]bool
 	features           []string
-	tmpDisk            core.Bytes     // that each node must have; it is not shared out
-	Uid                uint32         // its user, if nodes are kept to that user; see Ledger.KeptUser
-	Set                *setRequest    // what is asked of the nodes as a whole; nil: nothing
-	User               core.UserName  // only jobs of this user may share its nodes; "": any
-	Detail             *requestDetail // what few jobs ask for of each node
+	tmpDisk            core.Bytes       // that each node must have; it is not shared out
+	Uid                uint32           // its user, if nodes are kept to that user; see Ledger.KeptUser
+	Project            core.ProjectName // likewise; see Ledger.KeptProject
+	Set                *setRequest      // what is asked of the nodes as a whole; nil: nothing
+	User               core.UserName    // only jobs of this user may share its nodes; "": any
+	Detail             *requestDetail   // what few jobs ask for of each node
 	single             singleFit
 	Invalid            string // a part of the request that cannot be read: it fits nowhere
 }

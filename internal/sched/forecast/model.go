@@ -206,6 +206,7 @@ func (m *Model) AddNode(node *ledger.Node) {
 	k = binary.AppendVarint(k, int64(hw.Memory))
 	k = binary.AppendVarint(k, int64(hw.TmpDisk))
 	k = binary.AppendVarint(k, int64(node.Record.Host.KeptTo()))
+	k = append(append(k, node.Record.Project...), 0)
 	for i, g := range node.Gres {
 		k = append(append(append(append(k, g.Name...), ':'), g.Typ...), 0)
 		k = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(append(k, g.Vendor...), int64(g.Capability)),

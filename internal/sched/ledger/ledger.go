@@ -18,6 +18,8 @@ type Ledger struct {
 	Rules   Rules
 
 	KeptUsers map[uint32]int // Nodes by the user they are kept to; see countKept
+	// KeptProjects is likewise by project.
+	KeptProjects map[core.ProjectName]int
 
 	Net         *Topology // how nodes are connected; nil: not known
 	positionsAt int       // Version of the nodes' positions; see assignPositions

@@ -5,8 +5,16 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// countKept counts a node among those kept to a user; with -1 it is removed.
+// countKept counts a node among those kept to a user and to a project; with -1 it is removed.
 func (l *Ledger) countKept(n *core.Node, k int) {
+	if p := n.Project; p != "" {
+		if l.KeptProjects == nil {
+			l.KeptProjects = map[core.ProjectName]int{}
+		}
+		if l.KeptProjects[p] += k; l.KeptProjects[p] == 0 {
+			delete(l.KeptProjects, p)
+		}
+	}
 	uid := n.Host.KeptTo()
 	if uid == 0 {
 		return
@@ -25,6 +33,14 @@ func (l *Ledger) KeptUser(s *core.Spec) uint32 {
 		return s.UID
 	}
 	return 0
+}
+
+// KeptProject is the project of a request as far as placement asks: "" for all that have no nodes of their own.
+func (l *Ledger) KeptProject(s *core.Spec) core.ProjectName {
+	if l.KeptProjects[s.Project] > 0 {
+		return s.Project
+	}
+	return ""
 }
 
 // FreeFor returns what is free of a node for a job that keeps it to its user: jobs of the same kind and user do not

@@ -42,6 +42,14 @@ func (t *Table) FleetHost(n *core.Node) *core.FleetHost {
 	return nil
 }
 
+// FleetProject is the project whose jobs alone a node runs, as its fleet says; empty: those of all.
+func (t *Table) FleetProject(n *core.Node) core.ProjectName {
+	if f := t.fleets[n.Fleet]; f != nil {
+		return f.Project
+	}
+	return ""
+}
+
 // Journal is where a Registry records what it changes.
 type Journal interface {
 	Changes() *core.Changes // of the batch under way

@@ -11,7 +11,7 @@ import (
 // SameRegistration reports whether a registration says nothing new.
 func SameRegistration(a, b *core.Node) bool {
 	return a.Flags == b.Flags && a.Pin == b.Pin && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot &&
-		a.Fleet == b.Fleet && a.Blocks == b.Blocks && a.Reason == b.Reason &&
+		a.Fleet == b.Fleet && a.Project == b.Project && a.Blocks == b.Blocks && a.Reason == b.Reason &&
 		a.Hardware.CPUs == b.Hardware.CPUs && a.Hardware.Memory == b.Hardware.Memory &&
 		a.Hardware.Sockets == b.Hardware.Sockets &&
 		a.Hardware.Cores == b.Hardware.Cores && a.Hardware.Threads == b.Hardware.Threads &&
@@ -51,9 +51,10 @@ func (ed *Editor) Put(want *core.Node) *core.Node {
 	return &n
 }
 
-// SetBlocks gives a node that joins the blocks its fleet says. One that cannot be split so takes no jobs until that is
-// put right.
-func (e *Edit) SetBlocks() {
+// FollowFleet gives a node that joins the project and the blocks of its fleet. One that cannot be split so takes no
+// jobs until that is put right.
+func (e *Edit) FollowFleet() {
+	e.Node.Project = e.ed.rec.FleetProject(e.Node)
 	h := e.ed.rec.FleetHost(e.Node)
 	if h == nil {
 		e.Node.Blocks = 0
@@ -77,17 +78,20 @@ func (e *Edit) SetBlocks() {
 // Unsplit begins the reason of a node whose hardware cannot be split as its fleet says.
 const Unsplit = "blocks: "
 
-// SetFleetBlocks gives the nodes of a fleet that has changed their blocks; those that have not joined yet get them when
-// they do.
-func (ed *Editor) SetFleetBlocks(f *core.Fleet) {
+// FollowFleet gives the nodes of a fleet that has changed its project and their blocks; those that have not joined yet
+// get their blocks when they do.
+func (ed *Editor) FollowFleet(f *core.Fleet) {
 	for i := range f.Hosts {
 		n, ok := ed.rec.Node(f.Hosts[i].Node)
-		if !ok || n.Flags.Has(core.NodeUnknown) || f.Hosts[i].Leaving {
+		if !ok {
 			continue
 		}
 		edit := ed.Edit(n)
 		next := edit.Node
-		if edit.SetBlocks(); next.Blocks != n.Blocks || next.Flags != n.Flags {
+		if next.Project = f.Project; !n.Flags.Has(core.NodeUnknown) && !f.Hosts[i].Leaving {
+			edit.FollowFleet()
+		}
+		if next.Project != n.Project || next.Blocks != n.Blocks || next.Flags != n.Flags {
 			edit.Commit("")
 		}
 	}

@@ -48,8 +48,7 @@ func (l *look) places() *convert.Places {
 		if n.Fleet != "" {
 			i := slices.IndexFunc(at.Fleets, func(f *core.Fleet) bool { return f.Name == n.Fleet })
 			if i < 0 {
-				at.Others = append(at.Others, n.Name)
-				continue
+				continue // it runs jobs of another project only
 			}
 			p.Fleet = at.Fleets[i]
 		}
