@@ -27,6 +27,12 @@ const (
 	envCount  = "BIREME_FLOOD_COUNT"
 )
 
+// What an attacker says while it attacks: its attack is under way; it has sent as many as it was ordered.
+const (
+	saysFlooding = "flooding"
+	saysSent     = "sent"
+)
+
 // Kinds of attack, each from a process of its own.
 const (
 	Requests    = "requests"
@@ -58,7 +64,8 @@ func Main() {
 	count, _ := strconv.Atoi(os.Getenv(envCount))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	a := &attack{hc: clientOf(socket, kind == Connections), ready: 1, stats: Stats{Refused: map[string]int64{}}}
+	a := &attack{socket: socket, hc: clientOf(socket, kind == Connections), ready: 1}
+	a.stats.Refused = map[string]int64{}
 	a.run(ctx, kind, count)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,26 +81,29 @@ func clientOf(socket string, once bool) *http.Client {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", socket)
 		},
-		MaxIdleConnsPerHost: 256, DisableKeepAlives: once,
+		MaxIdleConnsPerHost: 1024, DisableKeepAlives: once,
 	}}
 }
 
 type attack struct {
-	hc    *http.Client
-	ready int64 // answers after which the attack is under way
+	socket string
+	hc     *http.Client
+	ready  int64 // answers after which the attack is under way
 
 	mu    sync.Mutex
 	seen  int64 // answers
 	stats Stats
 }
 
-// Clients of each kind. Together with the streams they are somewhat more than the connections that a user may have, and
-// the others are few enough to keep theirs: a flood that is refused at the socket only would not reach what lies
-// behind.
+// MaxConnections is how many connections a user has to be allowed (limits.connections) for a whole flood: one that is
+// refused at the socket would not reach what lies behind.
+const MaxConnections = 2048
+
+// Clients of each kind.
 const (
 	callers    = 8
 	tokeners   = 2
-	submitters = 8
+	submitters = 500 // as many as wait for their refusals at once
 	dialers    = 16
 	lateComers = 4 // who open streams over the limit
 )
@@ -118,12 +128,17 @@ func (a *attack) run(ctx context.Context, kind string, count int) {
 	case Tokens:
 		each(tokeners, func(int) { a.token(ctx) })
 	case Submissions:
-		left := int64(count)
+		var begun, answered atomic.Int64
+		lines := make([]line, submitters)
+		bodies := [2][]byte{encoded(job(true)), encoded(job(false))}
 		each(submitters, func(i int) {
-			if atomic.AddInt64(&left, -1) >= 0 {
-				a.call(ctx, "POST", "jobs", job(i%2 == 0))
-			} else {
+			if begun.Add(1) > int64(count) {
 				a.call(ctx, "POST", "jobs/cancel", client.Cancel{IDs: []string{"1", "2", "3"}})
+				return
+			}
+			lines[i].call(ctx, a, "POST", "jobs", bodies[i%2])
+			if answered.Add(1) == int64(count) {
+				fmt.Println(saysSent)
 			}
 		})
 	case Streams:
@@ -183,17 +198,24 @@ func (a *attack) send(ctx context.Context, method, path string, body any) *http.
 		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
 	}
 	resp, err := a.hc.Do(req)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case err == nil:
-		a.stats.Sent++
+	if err == nil {
+		a.sent(false)
 		return resp
-	case ctx.Err() == nil:
-		a.stats.Sent++
-		a.stats.Broken++
+	}
+	if ctx.Err() == nil {
+		a.sent(true)
 	}
 	return nil
+}
+
+// sent counts a request.
+func (a *attack) sent(broken bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stats.Sent++
+	if broken {
+		a.stats.Broken++
+	}
 }
 
 // note counts an answer. With the one that makes the attack complete it says so.
@@ -201,7 +223,7 @@ func (a *attack) note(status int, answer []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.seen++; a.seen == a.ready {
-		fmt.Println("flooding")
+		fmt.Println(saysFlooding)
 	}
 	switch {
 	case status >= 500 && status != http.StatusServiceUnavailable:

@@ -18,9 +18,11 @@ import (
 type Flood struct{ attackers []*attacker }
 
 type attacker struct {
-	kind string
-	cmd  *exec.Cmd
-	out  *bufio.Reader
+	kind  string
+	cmd   *exec.Cmd
+	out   *bufio.Reader
+	sent  chan struct{} // closed when it has sent as many as it was ordered
+	stats chan Stats    // what it says at its end; closed without, where it says nothing
 }
 
 // Order is what is attacked by what.
@@ -80,10 +82,10 @@ func (o *Order) start(cage *Cage, kind string) (*attacker, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	a := &attacker{kind, cmd, bufio.NewReader(out)}
+	a := &attacker{kind, cmd, bufio.NewReader(out), make(chan struct{}), make(chan Stats, 1)}
 	if err = part.Put(cmd.Process.Pid); err == nil {
 		var line string
-		if line, err = a.out.ReadString('\n'); err == nil && strings.TrimSpace(line) != "flooding" {
+		if line, err = a.out.ReadString('\n'); err == nil && strings.TrimSpace(line) != saysFlooding {
 			err = fmt.Errorf("it said %q", line)
 		}
 	}
@@ -92,7 +94,37 @@ func (o *Order) start(cage *Cage, kind string) (*attacker, error) {
 		_ = cmd.Wait()
 		return nil, err
 	}
+	go a.listen()
 	return a, nil
+}
+
+// listen reads what the attacker says after its start.
+func (a *attacker) listen() {
+	defer close(a.stats)
+	for {
+		line, err := a.out.ReadString('\n')
+		if err != nil {
+			return
+		}
+		var s Stats
+		if strings.TrimSpace(line) == saysSent {
+			close(a.sent)
+		} else if json.Unmarshal([]byte(line), &s) == nil {
+			a.stats <- s
+		}
+	}
+}
+
+// Sent is closed when as many jobs were submitted as were ordered, accepted or not.
+func (f *Flood) Sent() <-chan struct{} {
+	for _, a := range f.attackers {
+		if a.kind == Submissions {
+			return a.sent
+		}
+	}
+	none := make(chan struct{})
+	close(none)
+	return none
 }
 
 // End tells the attackers to stop and gives what became of each kind.
@@ -103,8 +135,11 @@ func (f *Flood) End() (map[string]Stats, error) {
 	}
 	all := map[string]Stats{}
 	for _, a := range f.attackers {
-		var s Stats
-		errs = append(errs, json.NewDecoder(a.out).Decode(&s), a.cmd.Wait())
+		s, ok := <-a.stats
+		if !ok {
+			errs = append(errs, fmt.Errorf("the flood of %s ended without a word", a.kind))
+		}
+		errs = append(errs, a.cmd.Wait())
 		all[a.kind] = s
 	}
 	f.attackers = nil
