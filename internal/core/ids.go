@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -64,8 +65,11 @@ func (t Time) Go() time.Time {
 // Add returns t+d.
 func (t Time) Add(d time.Duration) Time { return t + Time(d/time.Microsecond) }
 
-// Sub returns t-u.
-func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Microsecond }
+// Sub returns t-u. Beyond 292 years it is the longest Duration there is: a wrapped one would be in the past.
+func (t Time) Sub(u Time) time.Duration {
+	const most = Time(math.MaxInt64 / time.Microsecond)
+	return time.Duration(max(-most, min(most, t-u))) * time.Microsecond
+}
 
 // Unix returns whole seconds, as Slurm's interfaces want them.
 func (t Time) Unix() int64 { return int64(t) / 1e6 }

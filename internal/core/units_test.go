@@ -3,6 +3,7 @@ package core
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestUnitsAreNumberedOverAllTypesOfAName(t *testing.T) {
@@ -44,5 +45,19 @@ func TestUnitsAreNumberedOverAllTypesOfAName(t *testing.T) {
 		if len(kinds) != len(tc.want) {
 			t.Errorf("%s: %d kinds, want %d", name, len(kinds), len(tc.want))
 		}
+	}
+}
+
+func TestTimeSubDoesNotWrap(t *testing.T) {
+	t.Parallel()
+	now, far := At(time.Unix(1_700_000_000, 0)), Time(253_402_300_799*1_000_000) // the end of year 9999
+	if d := far.Sub(now); d < 292*365*24*time.Hour {
+		t.Errorf("the end of year 9999 is %v away", d)
+	}
+	if d := now.Sub(far); d > -292*365*24*time.Hour {
+		t.Errorf("from the end of year 9999 to now it is %v", d)
+	}
+	if d := (now + 5).Sub(now); d != 5*time.Microsecond {
+		t.Errorf("five microseconds are %v", d)
 	}
 }
