@@ -349,6 +349,93 @@ func TestUnsoundRecordsAreHeld(t *testing.T) {
 	}
 }
 
+// Moments more than 292 years ahead, which a Duration cannot hold, do not make the engine or its planner spin.
+func TestFarMomentsDoNotSpin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := start(t, newFakestore(), Config{})
+		e.people(1)
+		far := core.At(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+		must(e, submit(1, "", func(s *core.Spec) { s.Begin, s.Hold = far, false }))
+		must(e, &state.PutReservation{By: core.Identity{User: "u0", Admin: true}, Reservation: &core.AdvanceReservation{
+			Name: "r", Users: []core.UserName{"u1"}, Nodes: "ALL", Start: far, End: far.Add(time.Hour),
+		}})
+		before := e.Stats()
+		time.Sleep(time.Minute)
+		if after := e.Stats(); after.Passes-before.Passes > 10 {
+			t.Errorf("%d passes in a minute in which nothing happened", after.Passes-before.Passes)
+		}
+	})
+}
+
+// A stored reservation that admission would have refused reserves nothing, is shown with the fault, and can be updated
+// or deleted; the server starts, and jobs run.
+func TestUnsoundReservationReservesNothing(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*core.AdvanceReservation){
+		"negative cores":     func(r *core.AdvanceReservation) { r.CoreCount = -1 << 31 },
+		"negative nodes":     func(r *core.AdvanceReservation) { r.NodeCount = -5 },
+		"end before start":   func(r *core.AdvanceReservation) { r.End = r.Start - 1 },
+		"start before time":  func(r *core.AdvanceReservation) { r.Start = -1 << 63 },
+		"end after time":     func(r *core.AdvanceReservation) { r.End = 1<<63 - 1 },
+		"recurs in two ways": func(r *core.AdvanceReservation) { r.Flags |= core.ReserveDaily | core.ReserveHourly },
+		"recurs in itself":   func(r *core.AdvanceReservation) { r.Flags |= core.ReserveHourly; r.End += 1 << 45 },
+		"nodes":              func(r *core.AdvanceReservation) { r.Nodes = "n[1-999999999]" },
+		"a hostlist":         func(r *core.AdvanceReservation) { r.Nodes = "n[1-" },
+		"features":           func(r *core.AdvanceReservation) { r.Features = "[a&&" },
+		"licenses":           func(r *core.AdvanceReservation) { r.Licenses = []core.License{{Name: "l", Total: -1 << 62}} },
+		"purge":              func(r *core.AdvanceReservation) { r.PurgeComp = -1 << 62; r.Flags |= core.ReservePurgeCompleted },
+		"idle":               func(r *core.AdvanceReservation) { r.IdleSince = 1<<63 - 1; r.Flags |= core.ReservePurgeCompleted },
+		"users":              func(r *core.AdvanceReservation) { r.Users = make([]core.UserName, 1<<16) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFakestore()
+				e := start(t, f, Config{})
+				e.people(2)
+				boss := core.Identity{User: "u0", Admin: true}
+				must(e, &state.PutReservation{By: boss, Reservation: &core.AdvanceReservation{
+					Name: "r", Users: []core.UserName{"u1"}, Nodes: "ALL", Start: core.At(time.Now().Add(time.Hour)),
+					End: core.At(time.Now().Add(2 * time.Hour)), Flags: core.ReserveIgnoreJobs,
+				}})
+				if err := e.stop(); err != nil {
+					t.Fatal(err)
+				}
+				f.mu.Lock()
+				r := *f.reservations["r"]
+				spoil(&r)
+				f.reservations["r"] = &r
+				f.mu.Unlock()
+				e = start(t, f, Config{})
+				<-e.Leading()
+				id := idOf(t, must(e, submit(2, "", free)))
+				time.Sleep(3 * time.Hour)
+				if j := e.job(id); j.State != core.Running {
+					t.Errorf("a job is %s", j.State)
+				}
+				got, ok := e.Snapshot().Reservation("r")
+				if !ok || got.Nodes != "" || !strings.Contains(got.Comment, "stored record cannot be used") {
+					t.Fatalf("it is %+v", got)
+				}
+				begin, end := core.At(time.Now().Add(time.Hour)), core.At(time.Now().Add(2*time.Hour))
+				nodes, users := "ALL", []core.UserName{"u1"}
+				mended := must(e, &state.UpdateReservation{By: boss, Name: "r", Change: core.ReservationChange{
+					Start: &begin, End: &end, Nodes: &nodes, Users: &users,
+					SetFlags: core.ReserveIgnoreJobs, DropFlags: core.ReserveAnyNodes,
+				}})
+				if mended == nil {
+					t.Error("it cannot be updated")
+				}
+				must(e, &state.DropReservation{By: boss, Name: "r"})
+				if e.Stats().Panics != 0 {
+					t.Errorf("%d panics", e.Stats().Panics)
+				}
+			})
+		})
+	}
+}
+
 // Trials of one user are bounded and wait behind passes.
 func TestTrialsAreBounded(t *testing.T) {
 	t.Parallel()

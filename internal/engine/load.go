@@ -33,10 +33,14 @@ func (e *Engine) build(img *state.Image) (*state.State, error) {
 	}
 	list := st.UnusableRecords()
 	for _, u := range list[:min(len(list), maxLogged)] {
+		if u.Job == 0 {
+			e.log.Error("a stored reservation cannot be used; it reserves nothing", "reservation", u.Reservation, "why", u.Why)
+			continue
+		}
 		e.log.Error("a stored record cannot be used; its job is not planned", "job", u.Job, "why", u.Why)
 	}
 	if len(list) > maxLogged {
-		e.log.Error("more stored records cannot be used", "jobs", len(list)-maxLogged)
+		e.log.Error("more stored records cannot be used", "records", len(list)-maxLogged)
 	}
 	return st, nil
 }

@@ -12,7 +12,7 @@ func (s *State) jobChanged(old, j *core.Job) {
 	s.indexJob(old, j)           // dependencies, limits, reservations, lenders, counts, the ledger, deadlines
 	s.charges.JobChanged(old, j) // what its project pays
 	if s.rec.StoreJob(j); !j.Live() {
-		delete(s.unusable, j.ID)
+		delete(s.unusable.jobs, j.ID)
 		s.endRunOf(j)
 	}
 	s.reservations.UpdateIdle(old, j)

@@ -140,7 +140,7 @@ func (s *State) load(img *Image) {
 		s.rec.LoadQOS(q)
 	}
 	for _, r := range img.Reservations {
-		s.rec.LoadReservation(r)
+		s.rec.LoadReservation(s.unusable.usableReservation(r))
 	}
 	for _, r := range img.Runs {
 		s.rec.LoadRun(r)

@@ -1,17 +1,22 @@
 package state
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/advance"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
 
 // UnusableRecord is a record that was read from the store and that admission would not have let in: written by a build
-// without today's checks, or by somebody else. Its job is not planned; one that waits is held until it is cancelled.
+// without today's checks, or by somebody else. Its job is not planned; one that waits is held until it is canceled. An
+// advance reservation reserves nothing until an administrator updates or deletes it.
 type UnusableRecord struct {
-	Job core.JobID
-	Why string
+	Job         core.JobID // 0: it is a reservation
+	Reservation string
+	Why         string
 }
 
 // unusableHeld begins the message of a job that is held because of its record.
@@ -41,8 +46,11 @@ func (in *PlannerFailed) apply(s *State) (None, error) {
 	return none, nil
 }
 
-// unusableRecords are the jobs whose stored record cannot be used, and why.
-type unusableRecords map[core.JobID]string
+// unusableRecords are the jobs and reservations whose stored record cannot be used, and why.
+type unusableRecords struct {
+	jobs         map[core.JobID]string
+	reservations map[string]string
+}
 
 // usable gives the record to begin with: the one there is, or one that can do no harm in its place. What is
 // stored stays as it is until the job changes.
@@ -51,10 +59,10 @@ func (u *unusableRecords) usable(j *core.Job) *core.Job {
 	if why == "" {
 		return j
 	}
-	if *u == nil {
-		*u = unusableRecords{}
+	if u.jobs == nil {
+		u.jobs = map[core.JobID]string{}
 	}
-	(*u)[j.ID] = why
+	u.jobs[j.ID] = why
 	next := *j
 	next.Spec = speccheck.PlaceholderSpec(j.Spec)
 	next.Needs, next.Room, next.Attempt, next.Steps = nil, nil, max(0, j.Attempt), max(0, j.Steps)
@@ -73,21 +81,37 @@ func (u *unusableRecords) usable(j *core.Job) *core.Job {
 	return &next
 }
 
+// usableReservation returns the reservation to begin with: the stored one, or a placeholder.
+func (u *unusableRecords) usableReservation(r *core.AdvanceReservation) *core.AdvanceReservation {
+	why := advance.Stored(r)
+	if why == "" {
+		return r
+	}
+	if u.reservations == nil {
+		u.reservations = map[string]string{}
+	}
+	u.reservations[r.Name] = why
+	return advance.Placeholder(r, why)
+}
+
 // check refuses changes of a job whose record is not: it can only be cancelled.
-func (u unusableRecords) check(j *core.Job) error {
-	if why := u[j.ID]; why != "" {
+func (u *unusableRecords) check(j *core.Job) error {
+	if why := u.jobs[j.ID]; why != "" {
 		return core.Errorf(core.Conflict, "job %d: the stored record cannot be used (%s); it can only be cancelled", j.ID,
 			why).Because("job_state")
 	}
 	return nil
 }
 
-// UnusableRecords lists the records that could not be used as they were, by number.
+// UnusableRecords lists the records that could not be used as they were: jobs by number, then reservations by name.
 func (s *State) UnusableRecords() []UnusableRecord {
-	out := make([]UnusableRecord, 0, len(s.unusable))
-	for id, why := range s.unusable {
-		out = append(out, UnusableRecord{id, why})
+	out := make([]UnusableRecord, 0, len(s.unusable.jobs)+len(s.unusable.reservations))
+	for id, why := range s.unusable.jobs {
+		out = append(out, UnusableRecord{Job: id, Why: why})
 	}
-	slices.SortFunc(out, func(a, b UnusableRecord) int { return int(a.Job - b.Job) })
+	slices.SortFunc(out, func(a, b UnusableRecord) int { return cmp.Compare(a.Job, b.Job) })
+	for _, name := range slices.Sorted(maps.Keys(s.unusable.reservations)) {
+		out = append(out, UnusableRecord{Reservation: name, Why: s.unusable.reservations[name]})
+	}
 	return out
 }

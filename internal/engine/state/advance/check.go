@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/named"
@@ -47,30 +46,19 @@ func (a *Reservations) complete(r, old *core.AdvanceReservation) error {
 func timeText(t core.Time) string { return t.Go().UTC().Format("2006-01-02T15:04:05Z") }
 
 func (a *Reservations) checkTimes(r, old *core.AdvanceReservation) error {
-	bad := func(format string, args ...any) error {
-		return core.Errorf(core.Invalid, format, args...).Because("invalid_time_value")
-	}
 	again := r.Flags & core.ReserveRepeats
-	length := r.End.Sub(r.Start)
 	switch {
 	case r.End <= r.Start:
-		return bad("reservation %s would end before it starts", r.Name)
+		return checkRecurrence(r)
 	case (old == nil || old.Start != r.Start) && r.Start < a.rec.Now()-maxStartInPast &&
 		(again == 0 || r.Flags&core.ReserveForceStart == 0):
-		return bad("reservation %s would start in the past, at %s", r.Name, timeText(r.Start))
+		return errTimes("reservation %s would start in the past, at %s", r.Name, timeText(r.Start))
 	case r.End <= a.rec.Now() && again == 0:
-		return bad("reservation %s would already have ended at %s", r.Name, timeText(r.End))
-	case again&(again-1) != 0:
-		return bad("reservation %s would recur in two ways: %s", r.Name, again)
-	case again == core.ReserveHourly && length > time.Hour, again == core.ReserveWeekly && length > 7*24*time.Hour,
-		again&(core.ReserveDaily|core.ReserveWeekday|core.ReserveWeekend) != 0 && length > 24*time.Hour:
-		return bad("reservation %s lasts longer than the interval at which it recurs (%s)", r.Name, again)
-	case again != 0 && r.Flags&core.ReserveTimeFloat != 0:
-		return bad("reservation %s cannot both float and recur", r.Name)
+		return errTimes("reservation %s would already have ended at %s", r.Name, timeText(r.End))
 	case r.PurgeComp < 0 || r.MaxDelay < 0:
-		return bad("times must not be negative")
+		return errTimes("times must not be negative")
 	}
-	return nil
+	return checkRecurrence(r)
 }
 
 // checkAccess looks at whom a reservation is for: somebody, all of them known, and wanted or not wanted but
