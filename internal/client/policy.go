@@ -18,11 +18,25 @@ type ApplyPolicy struct {
 // QOSList answers GET /api/v1/qos.
 type QOSList struct {
 	QOS []core.QOS `json:"qos"`
+	Page
+}
+
+// PolicyList answers GET /api/v1/policy.
+type PolicyList struct {
+	core.Policy
+	Page
 }
 
 // Policy gives every QOS and the tree of projects.
 func (c *Client) Policy(ctx context.Context) (*core.Policy, error) {
-	return get[core.Policy](ctx, c, api+"/policy", nil)
+	read := func(q url.Values) (*PolicyList, error) { return get[PolicyList](ctx, c, api+"/policy", q) }
+	list, err := everyPage(read, func(to, from *PolicyList) {
+		to.QOS, to.Projects = append(to.QOS, from.QOS...), append(to.Projects, from.Projects...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &list.Policy, nil
 }
 
 // ApplyPolicy replaces what a policy names, all or nothing.
@@ -36,7 +50,8 @@ func (c *Client) ApplyPolicy(ctx context.Context, p *ApplyPolicy) (*core.PolicyD
 
 // QOS lists qualities of service.
 func (c *Client) QOS(ctx context.Context) (*QOSList, error) {
-	return get[QOSList](ctx, c, api+"/qos", nil)
+	read := func(q url.Values) (*QOSList, error) { return get[QOSList](ctx, c, api+"/qos", q) }
+	return everyPage(read, func(to, from *QOSList) { to.QOS = append(to.QOS, from.QOS...) })
 }
 
 // PutQOS makes or replaces a QOS.

@@ -237,7 +237,7 @@ func (a *API) table() []call.Route {
 		},
 		{
 			Method: "GET", Path: "/policy", Summary: "Every QOS, and the tree of projects with their limits and members",
-			Handle: a.people.Policy, Reply: core.Policy{},
+			Handle: a.people.Policy, Query: call.PageQuery, Reply: client.PolicyList{},
 		},
 		{
 			Method: "PUT", Path: "/policy", Summary: "Replace what a policy names, all of it or nothing",
@@ -245,7 +245,7 @@ func (a *API) table() []call.Route {
 		},
 		{
 			Method: "GET", Path: "/qos", Summary: "List qualities of service", Handle: a.people.ListQOS,
-			Reply: client.QOSList{},
+			Query: call.PageQuery, Reply: client.QOSList{},
 		},
 		{
 			Method: "PUT", Path: "/qos/{name}", Summary: "Make or replace a QOS", Handle: a.people.PutQOS, Body: core.QOS{},
