@@ -59,7 +59,8 @@ func TestBriefReaderEqualsEncodingJSON(t *testing.T) {
 	compact, _ := json.Marshal(&list)
 	indented, _ := json.MarshalIndent(&list, "", "  ")
 	extra := []byte(
-		`{"new":{"a":[1,{"b":"]}"}]},"jobs":[{"id":1,"future":["x",{}],"name":"a","user":"u","part":"p","state":"RUNNING","submit":1,"nodes":1,"cpus":1}],"seq":3}`)
+		`{"new":{"a":[1,{"b":"]}"}]},"jobs":[{"id":1,"future":["x",{}],"name":"a","user":"u","part":"p",` +
+			`"state":"RUNNING","submit":1,"nodes":1,"cpus":1}],"seq":3}`)
 	for _, data := range [][]byte{compact, indented, extra, []byte(`{"jobs":null}`), []byte(`{"jobs":[]}`), []byte(`{}`)} {
 		var want BriefList
 		if err := json.Unmarshal(data, &want); err != nil {

@@ -384,9 +384,15 @@ func TestUnsoundReservationReservesNothing(t *testing.T) {
 		"a hostlist":         func(r *core.AdvanceReservation) { r.Nodes = "n[1-" },
 		"features":           func(r *core.AdvanceReservation) { r.Features = "[a&&" },
 		"licenses":           func(r *core.AdvanceReservation) { r.Licenses = []core.License{{Name: "l", Total: -1 << 62}} },
-		"purge":              func(r *core.AdvanceReservation) { r.PurgeComp = -1 << 62; r.Flags |= core.ReservePurgeCompleted },
-		"idle":               func(r *core.AdvanceReservation) { r.IdleSince = 1<<63 - 1; r.Flags |= core.ReservePurgeCompleted },
-		"users":              func(r *core.AdvanceReservation) { r.Users = make([]core.UserName, 1<<16) },
+		"purge": func(r *core.AdvanceReservation) {
+			r.PurgeComp = -1 << 62
+			r.Flags |= core.ReservePurgeCompleted
+		},
+		"idle": func(r *core.AdvanceReservation) {
+			r.IdleSince = 1<<63 - 1
+			r.Flags |= core.ReservePurgeCompleted
+		},
+		"users": func(r *core.AdvanceReservation) { r.Users = make([]core.UserName, 1<<16) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

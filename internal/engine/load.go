@@ -34,7 +34,8 @@ func (e *Engine) build(img *state.Image) (*state.State, error) {
 	list := st.UnusableRecords()
 	for _, u := range list[:min(len(list), maxLogged)] {
 		if u.Job == 0 {
-			e.log.Error("a stored reservation cannot be used; it reserves nothing", "reservation", u.Reservation, "why", u.Why)
+			e.log.Error("a stored reservation cannot be used; it reserves nothing", "reservation", u.Reservation,
+				"why", u.Why)
 			continue
 		}
 		e.log.Error("a stored record cannot be used; its job is not planned", "job", u.Job, "why", u.Why)

@@ -12,8 +12,8 @@ import (
 	"bireme.dev/bireme/internal/server/servertest"
 )
 
-// Users, projects, policy, QOS, tokens, advance reservations and nodes come in pages: put together they are the whole listing, each
-// record once and in its order.
+// Users, projects, policy, QOS, tokens, advance reservations and nodes come in pages: put together they are the whole
+// listing, each record once and in its order.
 func TestListingsComeInPages(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)

@@ -6,10 +6,12 @@
 //
 // The life of a step, one goroutine each (run.go):
 //
-//	Launch ─► journal ─► job's place ─► stdio, script ─► fork ─► Started ─► tasks end ─► kill the rest ─► usage ─► clean ─► Exited ─► AckExit
-//	            L        cgroup, tmpdir,   as the user,    born in                        cgroup empty               epilog,    X        A
-//	                     prolog            on a launcher   its cgroup                                                 tmpdir
-//	                                       thread
+//	Launch ─► journal ─► job's place ──────► stdio, script ──────────► fork ─────────► Started
+//	            L        cgroup, tmpdir,     as the user, on a         born in
+//	                     prolog              launcher thread           its cgroup
+//
+//	tasks end ─► kill the rest ─► usage ─► clean ──────────► Exited ─► AckExit
+//	             cgroup empty              epilog, tmpdir      X         A
 //
 // L, X and A are records of the journal (journal.go), one write each. A key that is in the journal is never run again.
 // A keeper that finds L without X after the death of its predecessor kills what is left and tells "keeper_lost"

@@ -63,8 +63,8 @@ var exemptFiles = map[string]string{
 func TestRecordsComeFromTheViewer(t *testing.T) {
 	t.Parallel()
 	reads := regexp.MustCompile(
-		`(?i)(snap|snapshot\(\)|\bstore)\.(Job|Jobs|Tasks|OnNode|Node|Nodes|User|Users|Project|Projects|Policy|Reservation|Reservations|` +
-			`Partitions|Run|Runs|Steps|Events|NodeEvents|Shares|QOSUsage|Spent)$`)
+		`(?i)(snap|snapshot\(\)|\bstore)\.(Job|Jobs|Tasks|OnNode|Node|Nodes|User|Users|Project|Projects|Policy|` +
+			`Reservation|Reservations|Partitions|Run|Runs|Steps|Events|NodeEvents|Shares|QOSUsage|Spent)$`)
 	fset := token.NewFileSet()
 	packages, used := map[string]bool{}, map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {

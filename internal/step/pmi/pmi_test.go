@@ -107,7 +107,8 @@ func TestSecond(t *testing.T) {
 				{
 					"cmd=fullinit;pmirank=0;threaded=FALSE;",
 					fmt.Sprintf(
-						"cmd=fullinit-response;pmi-version=2;pmi-subversion=0;rank=%d;size=4;appnum=0;debugged=FALSE;pmiverbose=FALSE;rc=0;", rank),
+						"cmd=fullinit-response;pmi-version=2;pmi-subversion=0;rank=%d;size=4;appnum=0;debugged=FALSE;"+
+							"pmiverbose=FALSE;rc=0;", rank),
 				},
 				{
 					"cmd=info-getjobattr;key=PMI_process_mapping;",

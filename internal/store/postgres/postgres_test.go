@@ -140,7 +140,8 @@ func TestSchema(t *testing.T) {
 	}
 	defer conn.Close(context.Background())
 	rows, err := conn.Query(t.Context(),
-		`SELECT table_name || '.' || column_name || ' ' || data_type || CASE is_nullable WHEN 'NO' THEN ' not null' ELSE '' END
+		`SELECT table_name || '.' || column_name || ' ' || data_type ||
+ CASE is_nullable WHEN 'NO' THEN ' not null' ELSE '' END
  FROM information_schema.columns WHERE table_schema = current_schema()`)
 	if err != nil {
 		t.Fatal(err)

@@ -25,10 +25,11 @@ func TestExportedIsPassedOnByJob(t *testing.T) {
 		"n1": []byte(head + line("GPU-a", "97") + line("GPU-b", "0")),
 		"n2": []byte(head + line("GPU-c", "55")),
 	})
-	want := head +
-		`DCGM_FI_DEV_GPU_UTIL{bireme_node="n1",bireme_job="12",bireme_run="train",bireme_user="ada",gpu="0",UUID="GPU-a",modelName="NVIDIA H200"} 97
-DCGM_FI_DEV_GPU_UTIL{bireme_node="n2",bireme_job="12",bireme_run="train",bireme_user="ada",gpu="0",UUID="GPU-c",modelName="NVIDIA H200"} 55
-`
+	relabelledLine := func(node, uuid, value string) string {
+		return `DCGM_FI_DEV_GPU_UTIL{bireme_node="` + node + `",bireme_job="12",bireme_run="train",bireme_user="ada",` +
+			`gpu="0",UUID="` + uuid + `",modelName="NVIDIA H200"} ` + value + "\n"
+	}
+	want := head + relabelledLine("n1", "GPU-a", "97") + relabelledLine("n2", "GPU-c", "55")
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}
