@@ -64,8 +64,28 @@ func (r *Request) finishOvercommit() {
 		return
 	}
 	r.keepOption("ntasks", strconv.Itoa(int(s.Tasks)))
+	if s.TasksPerNode > 0 {
+		r.keepOption("ntasks-per-node", strconv.Itoa(int(s.TasksPerNode)))
+	}
+	r.Step.tasks, r.Step.tasksPerNode = s.Tasks, s.TasksPerNode
 	s.Tasks = max(1, s.NodesMin)
 	s.TasksPerNode = 0
+}
+
+// StepTasks are the tasks of srun's step, in all and on a node: with --overcommit the shape has fewer. 0: not given.
+func (r *Request) StepTasks() (all, perNode int32) {
+	s := &r.Spec.Shape
+	all, perNode = s.Tasks, s.TasksPerNode
+	if r.Step.tasks > 0 {
+		all, perNode = r.Step.tasks, r.Step.tasksPerNode
+	}
+	if s.Given&core.GivenTasks == 0 {
+		all = 0
+	}
+	if s.Given&core.GivenTasksPerNode == 0 {
+		perNode = 0
+	}
+	return all, perNode
 }
 
 // finishSwitches adds how long to wait for --switches, where a variable says so and the option does not.

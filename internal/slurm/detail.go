@@ -35,6 +35,25 @@ func tasksNow(j *core.Job) int32 {
 	return n
 }
 
+// nodeTasks are the tasks on each node of a job that has nodes. With --overcommit all of them are dealt out evenly.
+func nodeTasks(j *core.Job) []int32 {
+	list := make([]int32, len(j.Alloc.Nodes))
+	if j.Spec.More().SlurmOption("ntasks") != "" {
+		n, nodes := TasksOf(j.Spec), int32(len(list))
+		for i := range list {
+			list[i] = n / nodes
+			if int32(i) < n%nodes {
+				list[i]++
+			}
+		}
+		return list
+	}
+	for i := range list {
+		list[i] = j.Alloc.Nodes[i].Tasks
+	}
+	return list
+}
+
 // Restarts is how often the job was started again.
 func Restarts(j *core.Job) int32 {
 	if j.State == core.Pending && j.Attempt > 0 {

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,14 +88,14 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 	v.some("SLURM_SUBMIT_HOST", s.From.Host)
 	if a := j.Alloc; a != nil {
 		v.set("SLURM_JOB_PARTITION", string(a.Partition))
-		v.allocVars(a)
+		v.allocVars(a, nodeTasks(j))
 	}
 	if sh.Given&(core.GivenTasks|core.GivenTasksPerNode) != 0 {
 		v.num("SLURM_NTASKS", int64(tasksNow(j)))
 		v.num("SLURM_NPROCS", int64(tasksNow(j)))
 	}
 	if sh.Given&core.GivenTasksPerNode != 0 {
-		v.num("SLURM_NTASKS_PER_NODE", int64(sh.TasksPerNode))
+		v.set("SLURM_NTASKS_PER_NODE", cmp.Or(more.SlurmOption("ntasks-per-node"), strconv.Itoa(int(sh.TasksPerNode))))
 	}
 	if sh.Given&core.GivenCPUsPerTask != 0 {
 		v.num("SLURM_CPUS_PER_TASK", int64(sh.CPUsPerTask))
@@ -167,16 +168,12 @@ var optionVars = []struct{ option, name string }{
 	{"mem-bind", "SBATCH_MEM_BIND"},
 }
 
-func (v *vars) allocVars(a *core.Alloc) {
+func (v *vars) allocVars(a *core.Alloc, tasks []int32) {
 	list := client.AllocList(a)
 	v.set("SLURM_JOB_NODELIST", list)
 	v.set("SLURM_NODELIST", list)
 	v.num("SLURM_JOB_NUM_NODES", int64(len(a.Nodes)))
 	v.num("SLURM_NNODES", int64(len(a.Nodes)))
-	tasks := make([]int32, len(a.Nodes))
-	for i := range a.Nodes {
-		tasks[i] = a.Nodes[i].Tasks
-	}
 	v.set("SLURM_JOB_CPUS_PER_NODE", cpusPerNode(a))
 	v.set("SLURM_TASKS_PER_NODE", runs(tasks))
 }

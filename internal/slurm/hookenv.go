@@ -57,7 +57,7 @@ func HookEnv(j *core.Job, node core.NodeName, info ClusterInfo) []string {
 		return v
 	}
 	v.set("SLURM_JOB_PARTITION", string(a.Partition))
-	v.allocVars(a)
+	v.allocVars(a, nodeTasks(j))
 	for i := range a.Nodes {
 		if n := &a.Nodes[i]; n.Node == node && !info.Counted {
 			units := gpuUnits(n)

@@ -70,6 +70,8 @@ type StepWish struct {
 	TaskProlog, TaskEpilog                        string // and before and after each task, where that is
 	Container                                     *core.Container
 	Stdin, Stdout, Stderr, NodeList, Distribution string
+
+	tasks, tasksPerNode int32 // of --overcommit, where the shape has fewer
 }
 
 // level is where an option was given; a higher one wins over its rivals of lower ones.

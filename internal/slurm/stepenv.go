@@ -54,10 +54,12 @@ func StepEnv(all []StepPart, info ClusterInfo) []string {
 	if len(all) > 1 {
 		v = v.without("SLURM_CPUS_PER_TASK=")
 		var whole core.Alloc
+		var each []int32
 		for _, p := range all {
 			whole.Nodes = append(whole.Nodes, p.Job.Alloc.Nodes...)
+			each = append(each, nodeTasks(p.Job)...)
 		}
-		over.allocVars(&whole)
+		over.allocVars(&whole, each)
 	}
 	id := strconv.Itoa(int(all[0].Step.ID))
 	over.set("SLURM_STEP_ID", id)

@@ -138,6 +138,35 @@ func (j *job) makeTmp() error {
 	return nil
 }
 
+// endOthers begins to end the other steps of a job whose script has ended, and reports whether there are any. They keep
+// their grace: their traps run, and checkpoints are written.
+func (j *job) endOthers(caller *step) bool {
+	k := j.k
+	k.mu.Lock()
+	var others []*step
+	for s := range j.steps {
+		if s != caller && !j.closing {
+			others = append(others, s)
+		}
+	}
+	k.mu.Unlock()
+	for _, s := range others {
+		s.endWithJob()
+	}
+	return len(others) > 0
+}
+
+// endWithJob begins to end a step whose job has ended.
+func (s *step) endWithJob() {
+	e := end{cause: wire.CauseCancelled, message: "job ended"}
+	s.k.mu.Lock()
+	if s.k.ending || s.l.Time.WithJob {
+		e.grace = -1
+	}
+	s.k.mu.Unlock()
+	s.terminate(e)
+}
+
 // finish ends the job on this node and returns when nothing of it is left, or cannot be helped. The calling step, if
 // one calls, has ended but for the telling. Whoever comes second waits for the first; only a step does not, because the
 // first waits for it: then it is false.
@@ -160,7 +189,7 @@ func (j *job) finish(caller *step) bool {
 	}
 	k.mu.Unlock()
 	for _, s := range others {
-		s.terminate(end{cause: wire.CauseCancelled, message: "job ended", grace: -1})
+		s.endWithJob()
 	}
 	for _, s := range others {
 		<-s.over

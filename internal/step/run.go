@@ -239,7 +239,8 @@ func (s *step) finish(f *failure, tasks []taskExit) {
 	k.mu.Lock()
 	s.job.note(x)
 	k.mu.Unlock()
-	if s.l.EndsJob && s.job.finish(s) {
+	// While other steps end, the script's end is told already: the server asks for the rest.
+	if s.l.EndsJob && !s.job.endOthers(s) && s.job.finish(s) {
 		x.JobDone, x.EpilogFailed = s.job.stuck == "", s.job.epilogErr
 	}
 	if err := k.journal.Add(&journal.Record{T: journal.KindExit, Exit: x}); err != nil {

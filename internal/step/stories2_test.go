@@ -213,7 +213,7 @@ func finishStory(t *testing.T, a *agent) {
 	if done := a.finish(1); done.Unkillable != "" || done.EpilogFailed != "" {
 		t.Errorf("%+v", done)
 	}
-	if x, _ := a.exited(l.Key); x.Signal != int(syscall.SIGKILL) || x.Cause != wire.CauseCancelled {
+	if x, _ := a.exited(l.Key); x.Signal != int(syscall.SIGTERM) || x.Cause != wire.CauseCancelled {
 		t.Errorf("%+v", x)
 	}
 	if _, err := os.Stat(filepath.Join(a.dir, "bireme-1.0")); !os.IsNotExist(err) {

@@ -141,6 +141,8 @@ type Timing struct {
 	WarnAll    bool          `json:"warn_all,omitempty"`
 	KillGrace  time.Duration `json:"kill_grace,omitempty"` // between TERM and KILL; zero: 30 s, negative: none
 	Unkillable time.Duration `json:"unkillable,omitempty"` // after KILL, until it counts as unkillable; zero: 60 s
+	// WithJob says that the step is killed without grace when its job has ended.
+	WithJob bool `json:"with_job,omitempty"`
 }
 
 // Limits holds what a step may use. Those of cgroups are the job's: each step of a job carries the same.

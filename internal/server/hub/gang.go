@@ -38,7 +38,7 @@ func (h *Hub) launch(ctx context.Context, j *core.Job, node core.NodeName) (*wir
 	}
 	l.Key.Step, l.EndsJob, l.Container.Hold = wire.ExternStep, false, true
 	l.Stdio = wire.Stdio{Names: l.Stdio.Names}
-	l.Time.WarnSignal, l.Time.WarnBefore = 0, 0
+	l.Time.WarnSignal, l.Time.WarnBefore, l.Time.WithJob = 0, 0, true
 	return l, nil
 }
 

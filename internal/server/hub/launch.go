@@ -123,8 +123,13 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 	if l.Time.Limit > 0 { // the job's clock runs already
 		l.Time.Limit = max(1, l.Time.Limit-j.Elapsed(now))
 	}
+	left := l.Time.Limit
 	if t := limit(ask.TimeLimit); t > 0 && (l.Time.Limit == 0 || t < l.Time.Limit) {
 		l.Time.Limit = t
+	}
+	if w := j.Spec.More().Signal; w != nil && !w.All && left > 0 { // it comes before the end of the job, not of the step
+		l.Time.WarnSignal, l.Time.WarnBatch = int(w.Signal), w.Batch
+		l.Time.WarnBefore = w.Before.Duration() - (left - l.Time.Limit)
 	}
 	if ask.Container != nil {
 		l.Container = &wire.Container{Container: *ask.Container, Step: true, CPUs: na.CPUs, Host: h.whole(j)}
@@ -134,6 +139,7 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 	own := h.cfg.Env.Step(all)
 	l.Env = overlay(wire.JoinEnv(ask.Env), own)
 	if st.Name == core.StepSSH {
+		l.Time.WithJob = true // a login shell takes no notice of TERM
 		env, err := h.blobs.sessionEnv(j, node, h.cfg)
 		if err != nil {
 			return nil, err

@@ -26,8 +26,13 @@ func Place(j *core.Job, steps []*core.Step, name string, ask *core.StepRequest) 
 			most).Because("too_many_cpus")
 	}
 	st := &core.Step{Job: j.ID, Name: name, Nodes: nodes, Tasks: tasks}
-	for _, t := range tasks {
-		st.CPUs = int32(min(int64(st.CPUs)+cpusFor(t, ask), math.MaxInt32))
+	places := core.NodePlaces{List: j.Alloc.Nodes}
+	for i, t := range tasks {
+		n := cpusFor(t, ask)
+		if ask.Overcommit {
+			n = min(n, int64(j.Alloc.Nodes[places.Of(nodes[i])].CPUs))
+		}
+		st.CPUs = int32(min(int64(st.CPUs)+n, math.MaxInt32))
 	}
 	if _, err := holds(st, j.Alloc.Nodes, j.Alloc.Nodes, ask); err != nil || ask.Overlap {
 		return st, err

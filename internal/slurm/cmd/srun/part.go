@@ -169,15 +169,10 @@ func (s *run) askFor(p *part) *client.NewStep {
 	if r.Typed("gpus") {
 		ask.GPUs = more.GPUs
 	}
-	if sh.Given&core.GivenTasks != 0 {
-		ask.Tasks = sh.Tasks
-	}
+	ask.Tasks, ask.TasksPerNode = r.StepTasks()
 	// of a range it has what the job was given
 	if sh.Given&core.GivenNodes != 0 && (s.inside || sh.NodesMax <= sh.NodesMin) {
 		ask.Nodes = sh.NodesMin
-	}
-	if sh.Given&core.GivenTasksPerNode != 0 {
-		ask.TasksPerNode = sh.TasksPerNode
 	}
 	if s.inside && r.Spec.TimeLimit > 0 && r.Spec.TimeLimit < core.Forever {
 		ask.TimeLimit = r.Spec.TimeLimit
