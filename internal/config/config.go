@@ -203,12 +203,15 @@ type Step struct {
 	ConstrainMem  bool     `yaml:"constrain_mem"`
 	// ConstrainDevices hides a node's other GPUs from a job, where the node's cgroups can. Drivers then number the
 	// job's own from zero, and so does CUDA_VISIBLE_DEVICES, which otherwise names them by their number on the node.
-	ConstrainDevices bool   `yaml:"constrain_devices"`
-	CountedGPUs      bool   `yaml:"counted_gpus"` // GPUs are numbers only, without devices: no job is told which are its
-	MaxPids          int64  `yaml:"max_pids"`     // processes and threads of a job on a node; 0: no limit
-	TmpDir           string `yaml:"tmpdir"`
-	MPI              string `yaml:"mpi"`      // pmi2: served to the tasks of steps that do not say; none
-	LogTail          Size   `yaml:"log_tail"` // batch output kept in the log store; negative: all
+	ConstrainDevices bool  `yaml:"constrain_devices"`
+	CountedGPUs      bool  `yaml:"counted_gpus"` // GPUs are numbers only, without devices: no job is told which are its
+	MaxPids          int64 `yaml:"max_pids"`     // processes and threads of a job on a node; 0: no limit
+	// KeepLimits are the resource limits of the submitting shell (CORE, CPU, NOFILE, ...) that jobs do not get unless they
+	// ask with --propagate; ALL: none is passed on.
+	KeepLimits []string `yaml:"keep_limits"`
+	TmpDir     string   `yaml:"tmpdir"`
+	MPI        string   `yaml:"mpi"`      // pmi2: served to the tasks of steps that do not say; none
+	LogTail    Size     `yaml:"log_tail"` // batch output kept in the log store; negative: all
 	// ImageCache is how much of a node's disk images may take that jobs ran; those not used for longest go first. 0: no
 	// limit.
 	ImageCache Size `yaml:"image_cache"`

@@ -455,7 +455,7 @@ func hubRules(cfg *config.Config) hub.Rules {
 		h.MaxSkew = cfg.Health.MaxSkew.D()
 	}
 	return hub.Rules{
-		Settings: nodeSettings(cfg), Health: h,
+		Settings: nodeSettings(cfg), Health: h, KeepLimits: cfg.Step.KeepLimits,
 		Sick: hub.Sick{Act: cfg.GPU.Health != "show", Return: cfg.GPU.Return},
 	}
 }

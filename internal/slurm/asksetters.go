@@ -73,7 +73,7 @@ func (r *Request) finishOvercommit() {
 }
 
 // StepTasks are the tasks of srun's step, in all and on a node: with --overcommit the shape has fewer. 0: not given.
-func (r *Request) StepTasks() (all, perNode int32) {
+func StepTasks(r *Request) (all, perNode int32) {
 	s := &r.Spec.Shape
 	all, perNode = s.Tasks, s.TasksPerNode
 	if r.Step.tasks > 0 {

@@ -138,14 +138,47 @@ func TestProcessIsInherited(t *testing.T) {
 	}
 	limits := map[string]uint64{"NOFILE": 1024, "CORE": 0, "AS": 7}
 	spec, env := submit(slurm.Process{Umask: 0o27, Nice: 5, Limits: limits}, "--propagate=NOFILE,CORE")
-	want := &core.Extra{Umask: "0027", Rlimits: map[string]uint64{"NOFILE": 1024, "CORE": 0}}
+	want := &core.Extra{Umask: "0027"}
 	if d := cmp.Diff(want, spec.Extra); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if d := cmp.Diff([]string{"A=1", "SLURM_PRIO_PROCESS=5"}, env); d != "" {
+	asked := []string{"A=1", "SLURM_PRIO_PROCESS=5", "SLURM_RLIMIT_CORE=U0", "SLURM_RLIMIT_NOFILE=U1024"}
+	if d := cmp.Diff(asked, env); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if spec, _ = submit(slurm.Process{Umask: 0o22, Limits: limits}); spec.Extra != nil {
+	spec, env = submit(slurm.Process{Umask: 0o22, Limits: limits})
+	if spec.Extra != nil {
 		t.Errorf("a plain job has %+v", spec.Extra)
+	}
+	all := []string{
+		"A=1", "SLURM_PRIO_PROCESS=0", "SLURM_RLIMIT_CORE=0", "SLURM_RLIMIT_NOFILE=1024",
+		"SLURM_RLIMIT_AS=7",
+	}
+	if d := cmp.Diff(all, env); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if _, env = submit(slurm.Process{Limits: limits}, "--propagate=NONE"); len(env) != 2 {
+		t.Errorf("nothing is passed on, and there is %q", env)
+	}
+}
+
+// TestTakeLimits [rlimits]: limits leave the environment before a job starts; what the site keeps goes through only
+// where the user asked.
+func TestTakeLimits(t *testing.T) {
+	t.Parallel()
+	env := []byte("A=1\x00SLURM_RLIMIT_CORE=5\x00SLURM_RLIMIT_NOFILE=U7\x00SLURM_RLIMIT_AS=18446744073709551615\x00" +
+		"SLURM_RLIMIT_BAD=1\x00SLURM_RLIMIT_CPU=x\x00B=2\x00")
+	for _, c := range []struct {
+		keep []string
+		want map[string]int64
+	}{
+		{nil, map[string]int64{"core": 5, "nofile": 7, "as": -1}},
+		{[]string{"CORE", "NOFILE"}, map[string]int64{"nofile": 7, "as": -1}},
+		{[]string{"ALL"}, map[string]int64{"nofile": 7}},
+	} {
+		rest, got := slurm.TakeLimits(env, c.keep)
+		if d := cmp.Diff(c.want, got); d != "" || string(rest) != "A=1\x00B=2\x00" {
+			t.Errorf("keep %v: rest %q (-want +got)\n%s", c.keep, rest, d)
+		}
 	}
 }

@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// RlimitNames are the limits --propagate knows, in the order Slurm handles them.
-var RlimitNames = []string{"CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS"}
-
 // Process is what a job's processes inherit from the submitting one besides its variables.
 type Process struct {
 	Umask  uint32
@@ -17,7 +14,7 @@ type Process struct {
 }
 
 // JobEnviron makes the environment that a job is submitted with: what --export lets through of the caller's. It also
-// settles what the job inherits from the caller's process: the umask, and with --propagate its limits; and whether the
+// settles what the job inherits from the caller's process: the umask and its limits; and whether the
 // node must load the user's login environment.
 func (r *Request) JobEnviron(environ []string, p Process) []string {
 	out, login := exported(r.export, environ)
@@ -25,22 +22,12 @@ func (r *Request) JobEnviron(environ []string, p Process) []string {
 	if p.Umask != usualUmask {
 		r.extra.Umask = octal(p.Umask)
 	}
-	if r.limits != "" {
-		r.extra.Rlimits = nil
-		for _, name := range RlimitNames {
-			if value, ok := p.Limits[name]; ok && r.propagates(name) {
-				if r.extra.Rlimits == nil {
-					r.extra.Rlimits = map[string]uint64{}
-				}
-				r.extra.Rlimits[name] = value
-			}
-		}
-	}
 	r.settleExtra()
 	if r.export != "" {
 		out = append(dropVar(out, "SLURM_EXPORT_ENV"), "SLURM_EXPORT_ENV="+r.export)
 	}
-	return append(dropVar(out, "SLURM_PRIO_PROCESS"), "SLURM_PRIO_PROCESS="+strconv.Itoa(p.Nice))
+	out = append(dropVar(out, "SLURM_PRIO_PROCESS"), "SLURM_PRIO_PROCESS="+strconv.Itoa(p.Nice))
+	return append(withoutLimits(out), limitVars(r, p)...)
 }
 
 // usualUmask is what a node takes when nobody says otherwise.
@@ -49,16 +36,6 @@ const usualUmask = 0o022
 func octal(mask uint32) string {
 	text := strconv.FormatUint(uint64(mask), 8)
 	return strings.Repeat("0", max(0, 4-len(text))) + text
-}
-
-func (r *Request) propagates(name string) bool {
-	for _, w := range strings.Split(r.limits, ",") {
-		switch strings.TrimPrefix(w, "RLIMIT_") {
-		case "ALL", name:
-			return true
-		}
-	}
-	return false
 }
 
 // exported applies --export to a batch job's environment. An explicit value wins over the caller's.
@@ -158,9 +135,7 @@ func (r *Request) StepEnviron(environ []string, p Process) []string {
 	} else {
 		out, _ = exported(value, environ)
 	}
-	if value != "" {
-		out = append(dropVar(out, "SLURM_EXPORT_ENV"), "SLURM_EXPORT_ENV="+value)
-	}
+	out = append(withoutLimits(out), limitVars(r, p)...)
 	out = append(dropVar(out, "SLURM_UMASK"), "SLURM_UMASK="+octal(p.Umask))
 	out = append(dropVar(out, "SLURM_PRIO_PROCESS"), "SLURM_PRIO_PROCESS="+strconv.Itoa(p.Nice))
 	out = append(dropVar(out, "SRUN_DEBUG"), "SRUN_DEBUG=3") // how much srun itself says: no more than it must

@@ -379,10 +379,12 @@ func propagate(r *Request, v string) error {
 	if v == "" {
 		v = "ALL"
 	}
-	for _, w := range strings.Split(strings.ToUpper(v), ",") {
-		w = strings.TrimPrefix(w, "RLIMIT_")
+	for given := range strings.SplitSeq(v, ",") {
+		w := strings.TrimPrefix(strings.ToUpper(given), "RLIMIT_")
 		if w != "ALL" && w != "NONE" && !contains(RlimitNames, w) {
-			return r.Fail(ExitUsage, "--propagate=%s is not valid.", v)
+			c := r.Fail(ExitError, "--propagate=%s is not valid.", v)
+			c.Lines = append([]string{r.tool.String() + ": error: Bad rlimit name: " + given}, c.Lines...)
+			return c
 		}
 	}
 	r.limits = strings.ToUpper(v)

@@ -106,7 +106,7 @@ var commonRows = []sheetRow{
 	{"oversubscribe", all, "", "", "spec.shape.more.oversubscribe=true"},
 	{"prefer", all, "fast", "", "spec.extra.prefer=fast"},
 	{"priority", all, "9", "", "spec.extra.priority=9"},
-	{"propagate", all, "NOFILE", "", "spec.extra.rlimits.NOFILE=1024"},
+	{"propagate", all, "NOFILE", "", "env=SLURM_RLIMIT_NOFILE=U1024"},
 	{"quiet", all, "", "", "ask.Quiet=true"},
 	{"verbose", all, "", "", "ask.Verbose=1"},
 	{"reservation", all, "maint", "", "spec.extra.reservation=maint"},
@@ -144,7 +144,7 @@ func flat(t *testing.T, req *slurm.Request) map[string]string {
 	text, err := json.Marshal(map[string]any{
 		"spec": req.Spec, "ask": req.Ask, "step": req.Step,
 		"env": strings.Join(slices.DeleteFunc(env, func(e string) bool {
-			return strings.HasPrefix(e, "SLURM_PRIO_PROCESS=")
+			return strings.HasPrefix(e, "SLURM_PRIO_PROCESS=") || e == "SLURM_RLIMIT_NOFILE=1024"
 		}), " "),
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/step/rlimit"
 	"bireme.dev/bireme/internal/step/taskpid"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -240,7 +241,7 @@ func (s *step) attr(groups []uint32) *syscall.SysProcAttr {
 func (s *step) tuning(t wire.Task) []func(pid int) error {
 	var list []func(int) error
 	for name, want := range s.l.Limits.RLimits {
-		res, known := rlimitNames[name]
+		res, known := rlimit.Names[name]
 		if !known {
 			continue
 		}
@@ -407,25 +408,6 @@ func strerror(err error) string {
 	text := []rune(errno.Error())
 	text[0] = unicode.ToUpper(text[0])
 	return string(text)
-}
-
-const rlimitCount = 16
-
-// rlimitNames are the resource limits by the names of Slurm's configuration and ulimit, lower case.
-var rlimitNames = map[string]int{
-	"as": unix.RLIMIT_AS, "core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA,
-	"fsize": unix.RLIMIT_FSIZE, "memlock": unix.RLIMIT_MEMLOCK, "nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC,
-	"rss": unix.RLIMIT_RSS, "stack": unix.RLIMIT_STACK,
-}
-
-// readRlimits notes what children inherit anyway.
-func (k *Keeper) readRlimits() {
-	for _, res := range rlimitNames {
-		_ = unix.Getrlimit(res, &k.limits[res])
-	}
-	// Go lifts its own soft limit of open files and gives children the old one back, which cannot be read; so a wish for
-	// this one is always carried out.
-	k.limits[unix.RLIMIT_NOFILE].Cur = 0
 }
 
 // cpuSet reads a list such as "0-3,8".

@@ -151,13 +151,13 @@ func (j *job) endOthers(caller *step) bool {
 	}
 	k.mu.Unlock()
 	for _, s := range others {
-		s.endWithJob()
+		endWithJob(s)
 	}
 	return len(others) > 0
 }
 
 // endWithJob begins to end a step whose job has ended.
-func (s *step) endWithJob() {
+func endWithJob(s *step) {
 	e := end{cause: wire.CauseCancelled, message: "job ended"}
 	s.k.mu.Lock()
 	if s.k.ending || s.l.Time.WithJob {
@@ -189,7 +189,7 @@ func (j *job) finish(caller *step) bool {
 	}
 	k.mu.Unlock()
 	for _, s := range others {
-		s.endWithJob()
+		endWithJob(s)
 	}
 	for _, s := range others {
 		<-s.over

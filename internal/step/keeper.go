@@ -23,6 +23,7 @@ import (
 	"bireme.dev/bireme/internal/step/clock"
 	"bireme.dev/bireme/internal/step/intake"
 	"bireme.dev/bireme/internal/step/journal"
+	"bireme.dev/bireme/internal/step/rlimit"
 	"bireme.dev/bireme/internal/step/spool"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -59,9 +60,9 @@ type Keeper struct {
 	accounts account.Book
 	scripts  *spool.Scripts
 	tmps     *spool.TempDirs
-	outputs  intake.Host              // of output that is streamed to the server
-	disk     disk.Watch               // of the keeper's folder
-	limits   [rlimitCount]unix.Rlimit // the keeper's own, which children inherit
+	outputs  intake.Host // of output that is streamed to the server
+	disk     disk.Watch  // of the keeper's folder
+	limits   rlimit.Set  // the keeper's own, which children inherit
 
 	conn    atomic.Pointer[session]
 	work    sync.WaitGroup // steps, hooks, answers
@@ -128,7 +129,7 @@ func (k *Keeper) open() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become child subreaper: %w", err)
 	}
-	k.readRlimits()
+	k.limits = rlimit.OfChildren()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return err

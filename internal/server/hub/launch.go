@@ -84,7 +84,7 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Lau
 		l.Container.Gang = h.gangOf(j, rank)
 	}
 	own := h.cfg.Env.Batch(j, rank)
-	l.Env = overlay(env, own)
+	l.Env = overlay(takeLimits(h.rules(), l, env), own)
 	h.hooks(l, j)
 	return l, nil
 }
@@ -137,7 +137,7 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 		l.Container.Join, l.Container.Home, l.Container.WorkDir = true, holder(j, node), ""
 	}
 	own := h.cfg.Env.Step(all)
-	l.Env = overlay(wire.JoinEnv(ask.Env), own)
+	l.Env = overlay(takeLimits(h.rules(), l, wire.JoinEnv(ask.Env)), own)
 	if st.Name == core.StepSSH {
 		l.Time.WithJob = true // a login shell takes no notice of TERM
 		env, err := h.blobs.sessionEnv(j, node, h.cfg)
@@ -275,6 +275,21 @@ func (h *Hub) limits(j *core.Job, na *core.NodeAlloc) wire.Limits {
 		}
 	}
 	return l
+}
+
+// takeLimits gives a launch the limits of the submitting process that its environment carries, as far as the site lets
+// them through, and returns the environment without them.
+func takeLimits(rules *Rules, l *wire.Launch, env []byte) []byte {
+	rest, limits := slurm.TakeLimits(env, rules.KeepLimits)
+	for name, soft := range limits {
+		if l.Limits.RLimits == nil {
+			l.Limits.RLimits = make(map[string]wire.RLimit, len(limits))
+		}
+		if _, set := l.Limits.RLimits[name]; !set {
+			l.Limits.RLimits[name] = wire.RLimit{Soft: soft, Hard: -1}
+		}
+	}
+	return rest
 }
 
 func filenames(j *core.Job, step string, node int) core.FilenameNames {

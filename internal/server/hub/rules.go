@@ -12,6 +12,8 @@ type Rules struct {
 	Settings wire.NodeSettings // told to nodes
 	Sick     Sick
 	Health   Health
+	// KeepLimits are the resource limits of the submitting shell that jobs do not get: names, or ALL.
+	KeepLimits []string
 }
 
 func (h *Hub) rules() *Rules { return h.live.Load() }

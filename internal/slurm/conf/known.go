@@ -54,10 +54,12 @@ var known = map[string]set{
 		v.cfg.Step.TaskEpilog = append(v.cfg.Step.TaskEpilog, s.Value)
 		return nil
 	},
-	"srunprolog": func(v *converter, s Setting) error { v.cfg.Step.SrunProlog = s.Value; return nil },
-	"srunepilog": func(v *converter, s Setting) error { v.cfg.Step.SrunEpilog = s.Value; return nil },
-	"mailprog":   func(v *converter, s Setting) error { v.cfg.Mail.Program = s.Value; return nil },
-	"maildomain": func(v *converter, s Setting) error { v.cfg.Mail.Domain = s.Value; return nil },
+	"propagateresourcelimits":       propagateLimits,
+	"propagateresourcelimitsexcept": propagateExcept,
+	"srunprolog":                    func(v *converter, s Setting) error { v.cfg.Step.SrunProlog = s.Value; return nil },
+	"srunepilog":                    func(v *converter, s Setting) error { v.cfg.Step.SrunEpilog = s.Value; return nil },
+	"mailprog":                      func(v *converter, s Setting) error { v.cfg.Mail.Program = s.Value; return nil },
+	"maildomain":                    func(v *converter, s Setting) error { v.cfg.Mail.Domain = s.Value; return nil },
 	"privatedata": func(v *converter, s Setting) error {
 		v.cfg.PrivateData = strings.Split(s.Value, ",")
 		_, err := config.ParsePrivate(v.cfg.PrivateData)

@@ -86,7 +86,7 @@ var configHere = sync.OnceValue(func() map[string]string {
 		"MULTIPLE_SLURMD": "Yes",
 		"OverTimeLimit":   "0 min", "PluginDir": "(null)", "PowerPlugin": "", "PrEpPlugins": "prep/script",
 		"PrivateData": "none", "PropagatePrioProcess": "0",
-		"PropagateResourceLimits": "NONE", "ResumeRate": "0 nodes/min", "ResumeTimeout": "0 sec",
+		"PropagateResourceLimits": "ALL", "ResumeRate": "0 nodes/min", "ResumeTimeout": "0 sec",
 		"ReturnToService": "2", "RoutePlugin": "route/none",
 		"SchedulerTimeSlice": "0 sec", "SchedulerType": "sched/backfill", "SelectType": "select/cons_tres",
 		"SlurmctldDebug": "info", "SlurmctldTimeout": "0 sec",

@@ -76,7 +76,9 @@ func (a *Cluster) settings(snap *state.Snapshot) map[string]string {
 		"PriorityWeightFairShare": number(w.FairShare), "PriorityWeightJobSize": number(w.JobSize),
 		"PriorityWeightPartition": number(w.Partition),
 		"PriorityWeightQOS":       number(w.QOS), "PriorityWeightTRES": w.TRES, "PrivateData": c.Private().String(),
-		"ProctrackType": track, "Prolog": strings.Join(c.Step.Prolog, ","),
+		"PropagateResourceLimits":       yes(slices.Contains(c.Step.KeepLimits, "ALL"), "NONE", "ALL"),
+		"PropagateResourceLimitsExcept": strings.Join(keptLimits(c), ","),
+		"ProctrackType":                 track, "Prolog": strings.Join(c.Step.Prolog, ","),
 		"PrologEpilogTimeout": seconds(c.Step.PrologTimeout), "ResvOverRun": number(int64(c.Jobs.ResvOverrun) / 60),
 		"SelectTypeParameters": cmp.Or(c.Scheduling.SelectAs, "CR_"+strings.ToUpper(c.Scheduling.Select)+"_MEMORY"),
 		"SlurmUser":            a.owner(), "SlurmctldHost": a.Host,
@@ -91,6 +93,14 @@ func (a *Cluster) settings(snap *state.Snapshot) map[string]string {
 		"enforce_accounts": strconv.FormatBool(a.Enforced().Associations),
 		"default_project":  c.Accounting.DefaultProject, "fence": c.Timers.Fence.String(),
 	}
+}
+
+// keptLimits are the limits that jobs do not get from the submitting shell, where it is not all of them.
+func keptLimits(c *config.Config) []string {
+	if slices.Contains(c.Step.KeepLimits, "ALL") {
+		return nil
+	}
+	return c.Step.KeepLimits
 }
 
 // enforcedText is what is enforced, in Slurm's words and order.
