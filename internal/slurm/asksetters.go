@@ -72,12 +72,11 @@ func (r *Request) finishOvercommit() {
 	s.TasksPerNode = 0
 }
 
-// StepTasks are the tasks of srun's step, in all and on a node: with --overcommit the shape has fewer. 0: not given.
-func StepTasks(r *Request) (all, perNode int32) {
-	s := &r.Spec.Shape
+// Tasks are the tasks of srun's step, in all and on a node: with --overcommit the shape has fewer. 0: not given.
+func (w *StepWish) Tasks(s *core.Shape) (all, perNode int32) {
 	all, perNode = s.Tasks, s.TasksPerNode
-	if r.Step.tasks > 0 {
-		all, perNode = r.Step.tasks, r.Step.tasksPerNode
+	if w.tasks > 0 {
+		all, perNode = w.tasks, w.tasksPerNode
 	}
 	if s.Given&core.GivenTasks == 0 {
 		all = 0

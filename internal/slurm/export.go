@@ -27,7 +27,7 @@ func (r *Request) JobEnviron(environ []string, p Process) []string {
 		out = append(dropVar(out, "SLURM_EXPORT_ENV"), "SLURM_EXPORT_ENV="+r.export)
 	}
 	out = append(dropVar(out, "SLURM_PRIO_PROCESS"), "SLURM_PRIO_PROCESS="+strconv.Itoa(p.Nice))
-	return append(withoutLimits(out), limitVars(r, p)...)
+	return append(withoutLimits(out), r.limits.vars(p)...)
 }
 
 // usualUmask is what a node takes when nobody says otherwise.
@@ -135,7 +135,7 @@ func (r *Request) StepEnviron(environ []string, p Process) []string {
 	} else {
 		out, _ = exported(value, environ)
 	}
-	out = append(withoutLimits(out), limitVars(r, p)...)
+	out = append(withoutLimits(out), r.limits.vars(p)...)
 	out = append(dropVar(out, "SLURM_UMASK"), "SLURM_UMASK="+octal(p.Umask))
 	out = append(dropVar(out, "SLURM_PRIO_PROCESS"), "SLURM_PRIO_PROCESS="+strconv.Itoa(p.Nice))
 	out = append(dropVar(out, "SRUN_DEBUG"), "SRUN_DEBUG=3") // how much srun itself says: no more than it must

@@ -27,7 +27,7 @@ type Request struct {
 	dir    string
 	extra  core.Extra
 	export string // literal --export, "" if it was not given
-	limits string // literal --propagate
+	limits passed // literal --propagate
 	level  level
 	given  map[string]level // at which level an option was last given
 	told   []told           // all options that were, in order

@@ -18,23 +18,26 @@ const limitPrefix = "SLURM_RLIMIT_"
 // RlimitNames are the limits --propagate knows, in the order Slurm handles them.
 var RlimitNames = []string{"CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS"}
 
-// limitVars are the variables for a process's limits: those that --propagate names, or all of them.
-func limitVars(r *Request, p Process) []string {
+// passed is what --propagate says of the limits that jobs get from the submitting process; empty: nothing.
+type passed string
+
+// vars are the variables for a process's limits: those that --propagate names, or all of them.
+func (l passed) vars(p Process) []string {
 	var out []string
 	asked := ""
-	if r.limits != "" {
+	if l != "" {
 		asked = "U"
 	}
 	for _, name := range RlimitNames {
-		if value, ok := p.Limits[name]; ok && (r.limits == "" || r.propagates(name)) {
+		if value, ok := p.Limits[name]; ok && (l == "" || l.has(name)) {
 			out = append(out, limitPrefix+name+"="+asked+strconv.FormatUint(value, 10))
 		}
 	}
 	return out
 }
 
-func (r *Request) propagates(name string) bool {
-	for w := range strings.SplitSeq(r.limits, ",") {
+func (l passed) has(name string) bool {
+	for w := range strings.SplitSeq(string(l), ",") {
 		switch strings.TrimPrefix(w, "RLIMIT_") {
 		case "ALL", name:
 			return true

@@ -387,7 +387,7 @@ func propagate(r *Request, v string) error {
 			return c
 		}
 	}
-	r.limits = strings.ToUpper(v)
+	r.limits = passed(strings.ToUpper(v))
 	return nil
 }
 

@@ -151,19 +151,19 @@ func (j *job) endOthers(caller *step) bool {
 	}
 	k.mu.Unlock()
 	for _, s := range others {
-		endWithJob(s)
+		j.end(s)
 	}
 	return len(others) > 0
 }
 
-// endWithJob begins to end a step whose job has ended.
-func endWithJob(s *step) {
+// end begins to end a step, as the job has ended.
+func (j *job) end(s *step) {
 	e := end{cause: wire.CauseCancelled, message: "job ended"}
-	s.k.mu.Lock()
-	if s.k.ending || s.l.Time.WithJob {
+	j.k.mu.Lock()
+	if j.k.ending || s.l.Time.WithJob {
 		e.grace = -1
 	}
-	s.k.mu.Unlock()
+	j.k.mu.Unlock()
 	s.terminate(e)
 }
 
@@ -189,7 +189,7 @@ func (j *job) finish(caller *step) bool {
 	}
 	k.mu.Unlock()
 	for _, s := range others {
-		endWithJob(s)
+		j.end(s)
 	}
 	for _, s := range others {
 		<-s.over

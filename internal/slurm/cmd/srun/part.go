@@ -169,7 +169,7 @@ func (s *run) askFor(p *part) *client.NewStep {
 	if r.Typed("gpus") {
 		ask.GPUs = more.GPUs
 	}
-	ask.Tasks, ask.TasksPerNode = slurm.StepTasks(r)
+	ask.Tasks, ask.TasksPerNode = r.Step.Tasks(sh)
 	// of a range it has what the job was given
 	if sh.Given&core.GivenNodes != 0 && (s.inside || sh.NodesMax <= sh.NodesMin) {
 		ask.Nodes = sh.NodesMin
