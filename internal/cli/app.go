@@ -38,7 +38,9 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	if a.Interrupted() {
 		return app.ExitInterrupted
 	}
-	if err != nil && !a.began {
+	if words := flagGroupError(err); words != "" {
+		err = app.Usagef("%s", words)
+	} else if err != nil && !a.began {
 		err = app.Usagef("%s", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "))
 	}
 	var status *app.StatusError

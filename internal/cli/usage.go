@@ -70,3 +70,22 @@ func flagError(err error) error {
 	}
 	return fmt.Errorf("%s %s: %s", m[2], m[1], why)
 }
+
+var (
+	badGroup = regexp.MustCompile(`^if any flags in the group .*; \[(.*)\] were all set$`)
+	missing  = regexp.MustCompile(`^required flag\(s\) "(.*)" not set$`)
+)
+
+// flagGroupError says in plain words which options contradict each other or are missing; empty: that is not the error.
+func flagGroupError(err error) string {
+	if err == nil {
+		return ""
+	}
+	if m := badGroup.FindStringSubmatch(err.Error()); m != nil {
+		return "--" + strings.Join(strings.Fields(m[1]), " and --") + " cannot be used together"
+	}
+	if m := missing.FindStringSubmatch(err.Error()); m != nil {
+		return "missing: --" + strings.ReplaceAll(m[1], `", "`, ", --")
+	}
+	return ""
+}

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -33,16 +34,37 @@ type applyOptions struct {
 	noProfile bool
 	ports     []string // to forward while attached
 	host      string
+
+	json        bool
+	verbose     bool
+	maxOffers   int
+	fullOffers  bool
+	unallocated bool
+	flags       runFlags
+	unaccounted bool      // it is in a container because the caller has no account on the nodes
+	out         io.Writer // of the plan; nil: standard error
+}
+
+// screen is where the plan goes: standard output is the run's.
+func (o *applyOptions) screen() io.Writer {
+	if o.out != nil {
+		return o.out
+	}
+	return o.app.Err
 }
 
 func applyCommand(a *app.App) *cobra.Command {
 	o := &applyOptions{app: a}
 	c := &cobra.Command{
 		Use: "apply [-f FILE] [-- ARGS...]", Short: "run a YAML configuration",
-		Long: `Run a YAML configuration (type: task) and follow its output to the end; the exit
-status is then the run's own. One of type: fleet makes a fleet of SSH hosts, or
-changes it in place, and waits until its hosts are nodes. Without -f it takes .dstack.yml or .dstack.yaml of
-the current folder; -f - reads standard input. ARGS replace ${{ run.args }}.`,
+		Long: `Run a YAML configuration (type: task or dev-environment): show what is asked for and which nodes could do it,
+ask, submit, and follow the output to the end; the exit status is then the run's own. A run of that name that
+still lives is changed in place where that can be done, else stopped first, if you agree. One of type: fleet
+makes a fleet of SSH hosts, or changes it in place, and waits until its hosts are nodes. Without -f it takes
+.dstack.yml or .dstack.yaml of the current folder; -f - reads standard input. ARGS replace ${{ run.args }}.
+
+While attached, the ports of the configuration are on this machine and ` + "`ssh RUN`" + ` leads into the run.
+Ctrl-C asks whether the run is to be stopped.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
 				return app.Usagef("apply: unexpected argument %q: give the file with -f, and arguments of the run "+
@@ -63,11 +85,18 @@ the current folder; -f - reads standard input. ARGS replace ${{ run.args }}.`,
 	c.MarkFlagsMutuallyExclusive("profile", "no-profile")
 	f.StringVar(&o.project, "project", "", "`PROJECT` to run in")
 	portFlags(c, &o.ports, &o.host)
-	f.BoolVar(&o.force, "force", false, "of a fleet: hosts leave although jobs run on them")
+	f.BoolVar(&o.force, "force", false, "apply although nothing changed; of a fleet: hosts leave although jobs run there")
+	f.BoolVar(&o.json, "json", false, "print the run as JSON and leave")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "show more of the plan")
+	o.offerFlags(f)
+	o.flags.register(c)
 	return c
 }
 
 func (o *applyOptions) run(ctx context.Context) error {
+	if err := o.checkOffers(); err != nil {
+		return err
+	}
 	file, src, err := readConfiguration(o.app, "apply", o.file)
 	if err != nil {
 		return err
@@ -86,12 +115,17 @@ func (o *applyOptions) run(ctx context.Context) error {
 		}
 		return inFile(f.Run(ctx, file, cfg), file)
 	}
+	return o.applyRun(ctx, cfg, file)
+}
+
+// applyRun applies a task or a dev environment.
+func (o *applyOptions) applyRun(ctx context.Context, cfg *config.Configuration, file string) error {
 	spec, err := o.spec(cfg)
 	if err != nil {
 		return inFile(err, file)
 	}
 	generated := o.name == ""
-	files, err := o.pack(cfg.Run().Files, file)
+	files, err := o.pack(spec, file)
 	if err != nil {
 		return err
 	}
@@ -107,18 +141,45 @@ func (o *applyOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	sub, err := o.submission(ctx, c, spec, file)
+	p, err := o.plan(ctx, c, spec)
+	if err != nil {
+		return err
+	}
+	o.unaccounted = p != nil && p.contained() && unaccounted(ctx, c, spec, o.project)
+	sub, err := o.submission(ctx, c, spec, file, p)
 	if err != nil {
 		return inFile(err, file)
 	}
-	sub.Files, sub.Config = files, string(src)
-	if !generated {
+	sub.Files = files
+	return o.carryOut(ctx, c, p, sub)
+}
+
+// carryOut shows the plan, asks, and does it.
+func (o *applyOptions) carryOut(ctx context.Context, c *client.Client, p *planned, sub *client.Submit) error {
+	if p == nil {
 		if err := o.replace(ctx, c); err != nil {
 			return err
 		}
+		fmt.Fprint(o.screen(), plan(sub))
+	} else if err := o.print(ctx, c, p); err != nil {
+		return err
 	}
-	if !o.app.Confirm(o.yes, "%sSubmit run %s?", plan(sub), o.name) {
-		return core.Errorf(core.Conflict, "nothing was submitted")
+	does, err := o.decide(p)
+	if err != nil || does == nothing {
+		return err
+	}
+	switch does {
+	case update:
+		run, err := o.update(ctx, c, p)
+		if err != nil {
+			return err
+		}
+		return o.updated(ctx, c, run, sub)
+	case override:
+		if err := o.stop(ctx, c); err != nil {
+			return err
+		}
+	case create, nothing:
 	}
 	return o.submit(ctx, c, sub)
 }
@@ -153,12 +214,18 @@ func (o *applyOptions) replace(ctx context.Context, c *client.Client) error {
 	if !o.app.Confirm(o.yes, "Run %s %s. Stop it and start anew?", o.name, runPhrase(run.State)) {
 		return core.Errorf(core.Conflict, "run %s was left alone; nothing was submitted", o.name)
 	}
+	return o.stop(ctx, c)
+}
+
+// stop ends the live run of the same name and waits until it has ended.
+func (o *applyOptions) stop(ctx context.Context, c *client.Client) error {
 	o.app.Note("stopping run %s", o.name)
 	if err := c.StopRun(ctx, o.project, o.name); err != nil && core.CodeOf(err) != core.Conflict {
 		return err
 	}
 	for {
-		if run, err = findRun(ctx, c, o.project, o.name); err != nil {
+		run, err := findRun(ctx, c, o.project, o.name)
+		if err != nil {
 			return err
 		}
 		if run.Ended != 0 {

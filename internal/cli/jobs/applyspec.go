@@ -44,6 +44,9 @@ func (o *applyOptions) spec(c *config.Configuration) (*convert.Spec, error) {
 		return nil, err
 	}
 	convert.Modest(c)
+	if err := o.flags.override(c); err != nil {
+		return nil, err
+	}
 	profile, err := o.findProfile()
 	if err != nil {
 		return nil, err
@@ -56,8 +59,8 @@ func (o *applyOptions) spec(c *config.Configuration) (*convert.Spec, error) {
 }
 
 // submission turns a run into a submission. What it runs in, if it does not say it itself, and where it may be is asked
-// of the server.
-func (o *applyOptions) submission(ctx context.Context, c *client.Client, s *convert.Spec, file string) (
+// of the server, which has said it where there is a plan.
+func (o *applyOptions) submission(ctx context.Context, c *client.Client, s *convert.Spec, file string, p *planned) (
 	*client.Submit, error,
 ) {
 	opts := convert.Options{
@@ -78,11 +81,16 @@ func (o *applyOptions) submission(ctx context.Context, c *client.Client, s *conv
 		},
 	}
 	if s.Undecided() {
-		list, err := c.Projects(ctx)
-		if err != nil {
-			return nil, err
+		switch {
+		case p == nil:
+			list, err := c.Projects(ctx)
+			if err != nil {
+				return nil, err
+			}
+			opts.Runtime = core.RuntimeIn(core.ProjectName(o.project), list.Find)
+		case p.contained():
+			opts.Runtime = core.RuntimeContainer
 		}
-		opts.Runtime = core.RuntimeIn(core.ProjectName(o.project), list.Find)
 		if opts.Runtime == core.RuntimeProcess {
 			if err := convert.CheckProcess(&s.Configuration); err != nil {
 				return nil, err
@@ -99,7 +107,17 @@ func (o *applyOptions) submission(ctx context.Context, c *client.Client, s *conv
 	}
 	// What can never start is refused, unless the file says that it should wait for capacity to come.
 	sub.Strict = !s.Waits()
-	return sub, nil
+	return sub, o.describe(sub, s, p)
+}
+
+// describe has the run's description stored with it, so that plans can be compared with it.
+func (o *applyOptions) describe(sub *client.Submit, s *convert.Spec, p *planned) error {
+	raw, err := s.Completed().JSON()
+	if p != nil {
+		raw = p.raw
+	}
+	sub.Config, sub.RunSpec = string(raw), true
+	return err
 }
 
 // origin is where the run came from.

@@ -27,16 +27,17 @@ type attachment struct {
 	job      string
 	node     int
 	forwards []forward
-	host     bool // ssh NAME reaches it while attached
-	hold     bool // it counts how long nobody is connected
-	quiet    bool // no output is shown
+	host     bool   // ssh NAME reaches it while attached
+	hold     bool   // it counts how long nobody is connected
+	quiet    bool   // no output is shown
+	at       string // what the user was last told of its beginning
 }
 
 // run follows a run's output to its end and gives the job's own exit status. Meanwhile its ports are forwarded.
 func (t *attachment) run(ctx context.Context) error {
 	beside, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { t.explainWait(beside) })
+	wg.Go(func() { t.progress(beside) })
 	wg.Go(func() { t.connect(beside) })
 	out := t.app.Out
 	if t.quiet {
@@ -102,18 +103,6 @@ func (t *attachment) offer(s *sshOptions) (withdraw func()) {
 			t.app.Note("%s is still in the ssh configuration: %v", t.name, err)
 		}
 	}
-}
-
-// explainWait tells once why the run has not started, if it has not after a while.
-func (t *attachment) explainWait(ctx context.Context) {
-	if app.Wait(ctx, patience) != nil {
-		return
-	}
-	w, err := t.client.Why(ctx, t.job)
-	if err != nil || w.State != core.Pending {
-		return // it started, or the one who follows its output learns what is wrong
-	}
-	t.app.Note("run %s is waiting (%s): %s", t.name, w.Reason, w.Why)
 }
 
 // interrupted is Ctrl-C while attached: the run goes on unless the user says otherwise.

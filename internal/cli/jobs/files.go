@@ -1,18 +1,22 @@
 package jobs
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/dstack/config"
+	"bireme.dev/bireme/internal/dstack/convert"
+	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/wire/parcel"
 )
 
 // pack reads the files that a configuration brings along: those with relative paths from its own folder, or from the
 // current one if it has none.
-func (o *applyOptions) pack(files []config.File, file string) ([]byte, error) {
+func (o *applyOptions) pack(s *convert.Spec, file string) ([]byte, error) {
+	files := s.Configuration.Run().Files
 	if len(files) == 0 {
 		return nil, nil
 	}
@@ -38,6 +42,12 @@ func (o *applyOptions) pack(files []config.File, file string) ([]byte, error) {
 	data, err := parcel.Pack(items)
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "%s: %v", file, err)
+	}
+	sum := sha256.Sum256(data)
+	for i, f := range files { // what was brought along is a part of the run's description
+		s.FileArchives = append(s.FileArchives, wire.FileArchiveTarget{
+			ID: wire.UUID(wire.KindArchive, fmt.Sprintf("%x/%d", sum, i)), Path: f.Path,
+		})
 	}
 	return data, nil
 }

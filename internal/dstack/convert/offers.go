@@ -84,6 +84,7 @@ func (p *Place) offer(req *request, whole bool) (Found, bool) {
 	f := Found{Place: p, Offer: wire.Offer{
 		Backend: wire.BackendRemote, Region: wire.RegionRemote, InstanceRuntime: "shim", Blocks: blocks, TotalBlocks: total,
 		Instance: wire.InstanceType{Name: instanceName, Resources: share(n, blocks, total)}, Availability: wire.OfferIdle,
+		Node: string(n.Name),
 	}}
 	if total == 1 {
 		f.Instance.Resources.CPUArch = archOf(n.Host.Arch)

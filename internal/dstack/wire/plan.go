@@ -53,6 +53,8 @@ type Offer struct {
 	InstanceRuntime   string       `json:"instance_runtime"`
 	Blocks            int32        `json:"blocks"`
 	TotalBlocks       int32        `json:"total_blocks"`
+	// Node is an addition: the node that the instance is.
+	Node string `json:"bireme_node,omitempty"`
 }
 
 // GpuGroup is offers with the same GPU.

@@ -57,6 +57,9 @@ func Routes(d Deps) []call.Route {
 	list := make([]call.Route, 0, len(rows))
 	for _, row := range rows {
 		list = append(list, frame.Route(row))
+		if row.Level != front.Public {
+			list = append(list, frame.NativeRoute(row))
+		}
 	}
 	return list
 }

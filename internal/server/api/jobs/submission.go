@@ -18,7 +18,7 @@ type submission struct {
 	specSize int    // bytes of its JSON
 	nul      bool   // some text holds a NUL byte
 
-	failUnfit, wire bool // see Foreign
+	failUnfit bool // see Foreign
 }
 
 // decodeSubmit reads a submission. Script and environment are most of its bytes and are copied once, straight into
@@ -84,6 +84,8 @@ func (s *submission) member(r *jsontext.Reader, key []byte) bool {
 		return r.Err() == nil && len(spec) <= maxSpec && call.Strictly(spec, &s.Spec) == nil
 	case "config":
 		s.Config = string(r.Text())
+	case "run_spec":
+		s.RunSpec = r.Bool()
 	case "strict":
 		s.Strict = r.Bool()
 	case "retry":

@@ -71,12 +71,11 @@ func (a *Submissions) Submit(w http.ResponseWriter, r *http.Request, who *call.C
 type Foreign struct {
 	client.Submit
 	FailUnfit bool // see state.Submit
-	Wire      bool // Config is dstack's run_spec; see core.Run
 }
 
 // Take admits a job as Submit does, under the same limits and rights.
 func (a *Submissions) Take(r *http.Request, who *call.Caller, f *Foreign) (*state.Submitted, error) {
-	s := &submission{Submit: f.Submit, script: []byte(f.Script), failUnfit: f.FailUnfit, wire: f.Wire}
+	s := &submission{Submit: f.Submit, script: []byte(f.Script), failUnfit: f.FailUnfit}
 	for _, e := range f.Env {
 		s.nul = s.nul || strings.IndexByte(e, 0) >= 0
 		s.env = append(append(s.env, e...), 0)
@@ -119,7 +118,7 @@ func (a *Submissions) take(r *http.Request, who *call.Caller, s *submission) (*s
 		spec.Extra.Files = a.hashOf(s.Files)
 	}
 	if s.Run != "" {
-		in.Run = &core.Run{Name: s.Run, ID: call.NewRunID(), User: spec.User, Project: spec.Project, Wire: s.wire}
+		in.Run = &core.Run{Name: s.Run, ID: call.NewRunID(), User: spec.User, Project: spec.Project, Wire: s.RunSpec}
 		if s.Config != "" {
 			in.Config = []byte(s.Config)
 			in.Run.Config = a.hashOf(in.Config)

@@ -89,6 +89,16 @@ func (f *Frame) Route(row Row) call.Route {
 	return rt
 }
 
+// nativePrefix is where native commands make the same calls: agents pass on what is below /api/v1.
+const nativePrefix = call.Prefix + "/dstack"
+
+// NativeRoute makes the route of a row for native commands. Its errors are those of the native API.
+func (f *Frame) NativeRoute(row Row) call.Route {
+	rt := f.Route(row)
+	rt.Path, rt.Fail = nativePrefix+strings.TrimPrefix(row.Path, "/api"), nil
+	return rt
+}
+
 func (f *Frame) serve(row *Row, w http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
 	snap, err := f.Snapshot()
 	if err != nil {

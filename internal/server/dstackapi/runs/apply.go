@@ -224,11 +224,11 @@ func (l *look) submission(s *convert.Spec, name string, raw []byte) (*jobs.Forei
 	if err != nil {
 		return nil, err
 	}
-	sub.Config = string(raw)
+	sub.Config, sub.RunSpec = string(raw), true
 	if sub.Files, err = l.files(s, name); err != nil {
 		return nil, err
 	}
-	return &jobs.Foreign{Submit: *sub, FailUnfit: true, Wire: true}, nil
+	return &jobs.Foreign{Submit: *sub, FailUnfit: true}, nil
 }
 
 // secret checks that a secret of the project is there. Its value is put in where the job starts.
