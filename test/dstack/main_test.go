@@ -57,15 +57,19 @@ func run(m *testing.M) (code int, err error) {
 			code, err = 1, fault
 		}
 	}()
-	files, err := engine.BusyBox()
-	if err != nil {
-		return 1, err
-	}
-	err = docker.Import("box:1", files, `CMD ["/bin/sh","-c","echo the image speaks"]`, "WORKDIR /home/app")
-	if err != nil {
+	if err := importBox(docker); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil
+}
+
+// importBox gives an engine the image of all tests here.
+func importBox(e *engine.Engine) error {
+	files, err := engine.BusyBox()
+	if err != nil {
+		return err
+	}
+	return e.Import("box:1", files, `CMD ["/bin/sh","-c","echo the image speaks"]`, "WORKDIR /home/app")
 }
 
 // findCLI is the stock CLI of a release, which scripts/prereqs.sh installs from PyPI.

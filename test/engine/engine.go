@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -34,6 +35,7 @@ type Engine struct {
 	program string
 	args    []string
 	env     []string   // beside our own
+	enter   []string   // what runs its programs in a mount namespace; none: this process's
 	alone   bool       // it stands on no containerd
 	gone    chan error // the daemon's end
 	below   *exec.Cmd  // containerd
@@ -42,12 +44,15 @@ type Engine struct {
 }
 
 // Start starts a dockerd below a new folder and returns when it answers.
-func Start(ctx context.Context) (*Engine, error) { return start(ctx, "") }
+func Start(ctx context.Context) (*Engine, error) { return start(ctx, "", "") }
+
+// StartIn starts one in a mount namespace, which a file names: it sees the folders of a host that has some of its own.
+func StartIn(ctx context.Context, mounts string) (*Engine, error) { return start(ctx, "", mounts) }
 
 // StartRemapped starts one that maps root of its containers to the subordinate ids of a user.
-func StartRemapped(ctx context.Context, user string) (*Engine, error) { return start(ctx, user) }
+func StartRemapped(ctx context.Context, user string) (*Engine, error) { return start(ctx, user, "") }
 
-func start(ctx context.Context, remap string) (*Engine, error) {
+func start(ctx context.Context, remap, mounts string) (*Engine, error) {
 	program, err := exec.LookPath("dockerd")
 	if err != nil {
 		if program, err = exec.LookPath("/usr/sbin/dockerd"); err != nil {
@@ -57,6 +62,9 @@ func start(ctx context.Context, remap string) (*Engine, error) {
 	e, err := newEngine(program)
 	if err != nil {
 		return nil, err
+	}
+	if mounts != "" {
+		e.enter = []string{"nsenter", "--mount=" + mounts, "--"}
 	}
 	e.args = []string{
 		"--containerd", filepath.Join(e.base, "c-sock"), "--data-root", filepath.Join(e.base, "data"), "--exec-root",
@@ -140,10 +148,16 @@ func (e *Engine) startContainerd() error {
 		return err
 	}
 	defer log.Close()
-	e.below = exec.Command(program, "--config", file)
+	e.below = e.command(program, "--config", file)
 	e.below.Stdout, e.below.Stderr = log, log
 	e.below.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return e.below.Start()
+}
+
+// command is one in the engine's mount namespace.
+func (e *Engine) command(program string, args ...string) *exec.Cmd {
+	argv := append(append(slices.Clone(e.enter), program), args...)
+	return exec.Command(argv[0], argv[1:]...)
 }
 
 // Up starts the daemon, again if it was killed.
@@ -158,7 +172,7 @@ func (e *Engine) Up(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	e.cmd = exec.Command(e.program, e.args...)
+	e.cmd = e.command(e.program, e.args...)
 	e.cmd.Env = append(os.Environ(), e.env...)
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
