@@ -22,6 +22,7 @@ func (c *Config) Show(w io.Writer) error {
 type printer struct {
 	b       strings.Builder
 	origins map[string]string
+	bare    bool // without where values came from
 }
 
 func (p *printer) line(indent int, dash bool, path, text string, value bool) {
@@ -30,7 +31,7 @@ func (p *printer) line(indent int, dash bool, path, text string, value bool) {
 		lead = lead[:len(lead)-2] + "- "
 	}
 	p.b.WriteString(lead + text)
-	if value {
+	if value && !p.bare {
 		from := p.origins[path]
 		if from == "" {
 			from = "default"

@@ -25,6 +25,9 @@ var additionKeys = []string{
 	"checkpoint", "runtime",
 }
 
+// AdditionKeys lists Bireme's own keys of a run.
+func AdditionKeys() []string { return slices.Clone(additionKeys) }
+
 // checkpointKeys are the keys of checkpoint; each has a tag of its own.
 var checkpointKeys = []string{"signal", "grace", "saved_file"}
 
