@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/cli/admin"
 	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/cli/jobs"
+	"bireme.dev/bireme/internal/cli/moving"
 	"bireme.dev/bireme/internal/cli/nodes"
 	"bireme.dev/bireme/internal/cli/simulate"
 	"bireme.dev/bireme/internal/core/plain"
@@ -79,6 +80,7 @@ func (a *App) root() *cobra.Command {
 		}
 	}
 	add("run", jobs.Commands(&a.App)...)
+	add("run", moving.ConvertCommand(&a.App))
 	add("cluster", nodes.Commands(&a.App)...)
 	add("cluster", admin.Commands(&a.App)...)
 	add("self", a.loginCommand(), a.whoamiCommand(), simulate.Command(&a.App), a.linksCommand(), a.manCommand(),
