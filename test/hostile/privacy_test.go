@@ -149,6 +149,8 @@ func listings(id string) [][]string {
 		{"squeue", "-s"},
 		{"squeue", "-O", "JobID,Name,UserName,Comment,WorkDir,Command,StdOut:200"},
 		{"squeue", "--start"},
+		{"sprio", "-l"},
+		{"sshare", "-a", "-l"},
 		{"sacct", "-a"},
 		{"sacct", "-a", "-X", "-P", "-o", "ALL"},
 		{"sacct", "-a", "--json"},

@@ -169,7 +169,7 @@ func (s *script) factors(p []string, _ args) error {
 
 // shares shows how everybody stands.
 func (s *script) shares(_ []string, _ args) error {
-	for _, x := range s.w.st.Snapshot().Shares() {
+	for _, x := range s.w.st.Snapshot().Shares(s.w.now) {
 		who := "project " + string(x.Project)
 		if x.User != "" {
 			who = "  " + string(x.User)

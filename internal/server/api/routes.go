@@ -73,6 +73,11 @@ func (a *API) table() []call.Route {
 			Query: jobQuery, Reply: client.JobList{},
 		},
 		{
+			Method: "GET", Path: "/priorities", Summary: "What the priorities of waiting jobs are made of, in pages",
+			Handle: a.jobs.Priorities, Query: []string{"id", "user", "project", "partition", "limit", "after"},
+			Reply: client.PriorityList{},
+		},
+		{
 			Method: "POST", Path: "/jobs/cancel", Summary: "End or signal all jobs that match", Handle: a.control.CancelJobs,
 			Body: client.Cancel{}, Reply: client.Cancelled{},
 		},
@@ -202,6 +207,10 @@ func (a *API) table() []call.Route {
 		{
 			Method: "PATCH", Path: "/users/{name}", Summary: "Change a user", Handle: a.people.UpdateUser, Body: core.User{},
 			Reply: core.User{},
+		},
+		{
+			Method: "GET", Path: "/shares", Summary: "What is each project's and user's share, what they used, and their factor",
+			Handle: a.people.Shares, Query: call.PageQuery, Reply: client.ShareList{},
 		},
 		{
 			Method: "GET", Path: "/projects", Summary: "List projects", Handle: a.people.Projects, Query: call.PageQuery,

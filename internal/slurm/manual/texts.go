@@ -60,6 +60,9 @@ var pages = sync.OnceValue(func() map[string]Page {
 			About: "Ends jobs, tasks of arrays and steps, or sends them a signal. What is said of jobs with options " +
 				"picks those that all of it is true of.",
 		},
+		"sprio": {About: "Shows what the priorities of waiting jobs are made of."},
+		"sshare": {About: "Shows what belongs to accounts and users, what they used, and the fair-share factor that " +
+			"follows."},
 		"scontrol": {
 			Use: "[OPTION...] COMMAND [WORD...]", About: "Shows single records of the cluster and changes them.",
 			Notes: `Commands:
@@ -92,6 +95,10 @@ For example: sacctmgr -i add account physics parent=root
 // the name of the value.
 var texts = sync.OnceValue(func() map[string]string {
 	return map[string]string{
+		"sprio norm": "factors between 0 and 1 instead of points", "weights": "the weights of the factors instead of jobs",
+		"sprio user": "NAMES|only jobs of these users", "sprio sort": "FIELDS|by these fields; -FIELD: descending",
+		"sshare accounts": "NAMES|only these accounts", "sshare all": "all users", "sshare users": "NAMES|only these users",
+		"sshare Users": "users alone, without accounts", "sshare partition": "also the partition of an association",
 		"account": "NAMES|only jobs of these accounts", "accounts": "NAMES|only jobs of these accounts",
 		"all":         "also what is hidden from others",
 		"allclusters": "there is one cluster", "allocations": "jobs alone, without their steps",

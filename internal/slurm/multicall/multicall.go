@@ -20,69 +20,75 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/scontrol"
 	"bireme.dev/bireme/internal/slurm/cmd/scrontab"
 	"bireme.dev/bireme/internal/slurm/cmd/sinfo"
+	"bireme.dev/bireme/internal/slurm/cmd/sprio"
 	"bireme.dev/bireme/internal/slurm/cmd/squeue"
 	"bireme.dev/bireme/internal/slurm/cmd/srun"
+	"bireme.dev/bireme/internal/slurm/cmd/sshare"
 	"bireme.dev/bireme/internal/slurm/getopt"
 	"bireme.dev/bireme/internal/slurm/manual"
 )
 
-// Lookup finds the command of a name.
-func Lookup(name string) (cmd.Func, bool) {
-	switch name {
-	case "sbatch":
-		return sbatch.Run, true
-	case "squeue":
-		return squeue.Run, true
-	case "sacct":
-		return sacct.Run, true
-	case "scancel":
-		return scancel.Run, true
-	case "sinfo":
-		return sinfo.Run, true
-	case "srun":
-		return srun.Casting(sbcast.Run), true
-	case "scontrol":
-		return scontrol.Run, true
-	case "scrontab":
-		return scrontab.Run, true
-	case "salloc":
-		return salloc.Run, true
-	case "sacctmgr":
-		return sacctmgr.Run, true
-	case "sattach":
-		return sattach.Run, true
-	case "sbcast":
-		return sbcast.Run, true
+// command is a Slurm command: what runs it, and the table of its options if it has one of its own.
+type command struct {
+	name    string
+	run     cmd.Func
+	options func() *getopt.Parser
+	// listing: it prints other people's words, and nobody's program writes to its output.
+	listing bool
+	// signals: it handles signals itself, or leaves nothing behind when one ends it.
+	signals bool
+}
+
+var commands = []command{
+	{name: "sacct", run: sacct.Run, options: sacct.Options, listing: true, signals: true},
+	{name: "sacctmgr", run: sacctmgr.Run, options: sacctmgr.Options, listing: true},
+	{name: "salloc", run: salloc.Run, signals: true},
+	{name: "sattach", run: sattach.Run, options: sattach.Options},
+	{name: "sbatch", run: sbatch.Run, signals: true},
+	{name: "sbcast", run: sbcast.Run, options: sbcast.Options},
+	{name: "scancel", run: scancel.Run, options: scancel.Options, listing: true, signals: true},
+	{name: "scontrol", run: scontrol.Run, options: scontrol.Options, listing: true, signals: true},
+	{name: "scrontab", run: scrontab.Run, options: scrontab.Options},
+	{name: "sinfo", run: sinfo.Run, options: sinfo.Options, listing: true, signals: true},
+	{name: "sprio", run: sprio.Run, options: sprio.Options, listing: true, signals: true},
+	{name: "squeue", run: squeue.Run, options: squeue.Options, listing: true, signals: true},
+	{name: "srun", run: srun.Casting(sbcast.Run), signals: true},
+	{name: "sshare", run: sshare.Run, options: sshare.Options, listing: true, signals: true},
+}
+
+func find(name string) (*command, bool) {
+	for i := range commands {
+		if commands[i].name == name {
+			return &commands[i], true
+		}
 	}
 	return nil, false
 }
 
-// Names are all names that Lookup knows, for links.
-func Names() []string {
-	return []string{
-		"sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab",
-		"sinfo", "squeue", "srun",
+// Lookup finds the command of a name.
+func Lookup(name string) (cmd.Func, bool) {
+	c, ok := find(name)
+	if !ok {
+		return nil, false
 	}
+	return c.run, true
+}
+
+// Names are all names that Lookup knows, for links.
+func Names() (list []string) {
+	for i := range commands {
+		list = append(list, commands[i].name)
+	}
+	return list
 }
 
 // Manuals are the pages of all commands.
 func Manuals() []*manual.Page {
 	pages := []*manual.Page{slurm.Manual(slurm.Sbatch), slurm.Manual(slurm.Salloc), slurm.Manual(slurm.Srun)}
-	for _, c := range []struct {
-		name    string
-		options *getopt.Parser
-	}{
-		{"sacct", sacct.Options()},
-		{"sacctmgr", sacctmgr.Options()},
-		{"sattach", sattach.Options()},
-		{"sbcast", sbcast.Options()},
-		{"scancel", scancel.Options()},
-		{"scontrol", scontrol.Options()},
-		{"scrontab", scrontab.Options()},
-		{"sinfo", sinfo.Options()},
-		{"squeue", squeue.Options()},
-	} {
-		pages = append(pages, manual.Of(c.name, c.options))
+	for i := range commands {
+		if c := &commands[i]; c.options != nil {
+			pages = append(pages, manual.Of(c.name, c.options()))
+		}
 	}
 	return pages
 }
@@ -99,27 +105,21 @@ func Pages() map[string]string {
 // Main runs the command called name in the world of this process and returns its exit code. ok is false when there is
 // no such command.
 func Main(name string, args []string) (code int, ok bool) {
-	run, ok := Lookup(name)
+	c, ok := find(name)
 	if !ok {
 		return 0, false
 	}
 	ctx := context.Background()
-	switch name {
-	case "srun", "salloc": // they have their own ways with signals
-	case "sbatch", "squeue", "sinfo", "sacct", "scancel", "scontrol":
-		// they leave nothing behind: a signal ends them, as it ends Slurm's
-	default:
+	if !c.signals {
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 	}
 	w := cmd.Real(name)
-	switch name {
-	case "sacct", "sacctmgr", "scancel", "scontrol", "sinfo", "squeue":
-		// what they print is other people's words, and nobody's program writes there
+	if c.listing {
 		w.Out, w.Err = &plain.Writer{W: w.Out}, &plain.Writer{W: w.Err}
 	}
-	if code = run(ctx, w, args); code != 0 && ctx.Err() != nil {
+	if code = c.run(ctx, w, args); code != 0 && ctx.Err() != nil {
 		code = exitInterrupted
 	}
 	return code, true

@@ -3,7 +3,6 @@ package live
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
@@ -50,31 +49,54 @@ type Factors struct {
 // Ranking is what jobs share of their priorities, nil for first come, first served.
 func (v *Snapshot) Ranking() *Ranking { return v.ranking }
 
-// Factors tells what a job's priority is made of.
-func (v *Snapshot) Factors(j *core.Job) *Factors {
-	out := &Factors{Fixed: j.Flags.Has(core.FixedPriority) || j.Spec.More().Priority != nil, Nice: int64(j.Spec.Nice)}
-	out.Site, out.Run = int64(j.Spec.More().Site), v.runPoints(j.Spec)
+// Factors tells what a job's priority is made of, in the best of its partitions.
+func (v *Snapshot) Factors(j *core.Job) *Factors { return v.factors(j, j.Spec) }
+
+// FactorsIn tells what a job's priority is made of in one of its partitions.
+func (v *Snapshot) FactorsIn(j *core.Job, part core.PartitionName) *Factors {
+	if j.Spec.Partition == part {
+		return v.factors(j, j.Spec)
+	}
+	spec := *j.Spec
+	spec.Partition = part
+	return v.factors(j, &spec)
+}
+
+func (v *Snapshot) factors(j *core.Job, spec *core.Spec) *Factors {
+	out := &Factors{Fixed: j.Flags.Has(core.FixedPriority) || spec.More().Priority != nil, Nice: int64(spec.Nice)}
+	out.Site, out.Run = int64(spec.More().Site), v.runPoints(spec)
 	if v.ranking == nil {
 		out.Base = basePriority
-		out.Priority = v.Priority(j, j.Spec)
+		out.Priority = v.Priority(j, spec)
 		return out
 	}
 	cfg := v.ranking.Config
-	x := v.policyJob(j, j.Spec)
-	f, w := cfg.Factors(&x, &v.ranking.Cluster, v.now), &cfg.Weights
-	out.List = []Factor{
-		{"age", f.Age, float64(w.Age)},
-		{"fairshare", f.FairShare, float64(w.FairShare)},
-		{"job_size", f.JobSize, float64(w.JobSize)},
-		{"partition", f.Partition, float64(w.Partition)},
-		{"qos", f.QOS, float64(w.QOS)},
-		{"assoc", f.Assoc, float64(w.Assoc)},
-	}
-	for i, t := range w.TRES {
-		out.List = append(out.List, Factor{"tres " + t.Name, f.TRES[i], t.Per})
+	x := v.policyJob(j, spec)
+	f := cfg.Factors(&x, &v.ranking.Cluster, v.now)
+	values := append([]float64{f.Age, f.FairShare, f.JobSize, f.Partition, f.QOS, f.Assoc}, f.TRES...)
+	out.List = Weights(cfg)
+	for i := range out.List {
+		out.List[i].Value = values[i]
 	}
 	out.Priority = cfg.Priority(&f, x.Site, x.Nice)
 	return out
+}
+
+// Weights are the factors of priorities with their weights and without values.
+func Weights(cfg *conf.Priority) []Factor {
+	w := &cfg.Weights
+	list := []Factor{
+		{Name: "age", Weight: float64(w.Age)},
+		{Name: "fairshare", Weight: float64(w.FairShare)},
+		{Name: "job_size", Weight: float64(w.JobSize)},
+		{Name: "partition", Weight: float64(w.Partition)},
+		{Name: "qos", Weight: float64(w.QOS)},
+		{Name: "assoc", Weight: float64(w.Assoc)},
+	}
+	for _, t := range w.TRES {
+		list = append(list, Factor{Name: "tres " + t.Name, Weight: t.Per})
+	}
+	return list
 }
 
 // Priority works out the priority of a job with a spec.
@@ -133,38 +155,6 @@ func (v *Snapshot) policyJob(j *core.Job, spec *core.Spec) policy.Job {
 // and those of the same one in the order they came, however long they wait.
 func (v *Snapshot) runPoints(spec *core.Spec) int64 {
 	return int64(spec.More().RunPriority) * v.runWeight / 100
-}
-
-// Share is how an association stands: what it may use of what is above it, what it used, and what that makes.
-type Share struct {
-	policy.Standing
-	Parent core.ProjectName
-	Shares int64 // core.SharesParent: its parent's
-	Used   policy.Usage
-}
-
-// Shares lists all associations as they stand now, projects by name, each followed by its users. The flags are those
-// priorities are worked out by.
-func (v *Snapshot) Shares() []Share {
-	var flags policy.Flag
-	damp := int64(1)
-	if v.ranking != nil {
-		flags, damp = v.ranking.Config.Flags, v.ranking.Config.Damp
-	}
-	t := v.FairShareTree(v.now)
-	t.FairShare(flags, damp)
-	var out []Share
-	for a := range t.Associations() {
-		s := Share{Standing: a.Standing, Parent: a.Parent, Shares: a.Shares, Used: a.Used}
-		if a.ShareParent {
-			s.Shares = core.SharesParent
-		}
-		out = append(out, s)
-	}
-	slices.SortStableFunc(out, func(a, b Share) int {
-		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.User, b.User))
-	})
-	return out
 }
 
 // QOSUsage is what was used with each QOS, by name.

@@ -13,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/selection"
 	"bireme.dev/bireme/internal/server/api/view"
@@ -358,7 +359,7 @@ func (a *Jobs) Why(_ http.ResponseWriter, r *http.Request, who *call.Caller) (an
 			out.Why += a.lostHosts(nil)
 		}
 		if v.SeesUsage(j.Spec.User, j.Spec.Project) { // fair-share follows from what was used
-			out.Priority = a.priority(j)
+			out.Priority = describePriority(j, v.Snap.Factors(j), false)
 		}
 	case out.Why == "":
 		out.Why = v.Sentence(ending(j), j.ID)
@@ -378,12 +379,11 @@ func (a *Jobs) Why(_ http.ResponseWriter, r *http.Request, who *call.Caller) (an
 	return out, nil
 }
 
-// priority tells what a waiting job's priority is made of.
-func (a *Jobs) priority(j *core.Job) *client.Priority {
-	f := a.Engine.Snapshot().Factors(j)
+// describePriority tells what a waiting job's priority is made of: every factor, or those with a weight.
+func describePriority(j *core.Job, f *live.Factors, all bool) *client.Priority {
 	p := &client.Priority{Now: j.Priority, Fixed: f.Fixed, Base: f.Base, Run: f.Run, Site: f.Site, Nice: f.Nice}
 	for i := range f.List {
-		if x := &f.List[i]; x.Weight != 0 {
+		if x := &f.List[i]; all || x.Weight != 0 {
 			p.Factors = append(p.Factors, client.Factor{Name: x.Name, Value: x.Value, Weight: x.Weight, Points: x.Points()})
 		}
 	}

@@ -51,7 +51,8 @@ func (f *filter[T]) has(v T) bool {
 }
 
 // passes reports whether v is wanted.
-func (f *filter[T]) passes(v T) bool { return f.empty() || f.has(v) }
+// Passes reports whether the filter lets v through.
+func (f *filter[T]) Passes(v T) bool { return f.empty() || f.has(v) }
 
 // CheckWords counts the words of a request's filters without splitting them.
 func CheckWords(lists ...[]string) error {

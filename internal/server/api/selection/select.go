@@ -275,15 +275,15 @@ func (s *Selection) Match(j *core.Job) bool {
 		return false
 	}
 	spec := j.Spec
-	return s.matchUser(spec) && s.Projects.passes(spec.Project) && s.Names.passes(spec.Name) && s.Runs.passes(spec.Run) &&
-		s.QOS.passes(spec.QOS) &&
-		s.Resvs.passes(spec.More().Reservation) && s.Wckeys.passes(spec.More().WCKey) && s.MatchState(j) &&
+	return s.matchUser(spec) && s.Projects.Passes(spec.Project) && s.Names.Passes(spec.Name) && s.Runs.Passes(spec.Run) &&
+		s.QOS.Passes(spec.QOS) &&
+		s.Resvs.Passes(spec.More().Reservation) && s.Wckeys.Passes(spec.More().WCKey) && s.MatchState(j) &&
 		s.matchPartition(j) && s.matchNode(j) && s.matchTime(j)
 }
 
 // matchUser lets a user be named by name or number.
 func (s *Selection) matchUser(spec *core.Spec) bool {
-	return s.Users.passes(spec.User) || s.Users.has(core.UserName(strconv.FormatUint(uint64(spec.UID), 10)))
+	return s.Users.Passes(spec.User) || s.Users.has(core.UserName(strconv.FormatUint(uint64(spec.UID), 10)))
 }
 
 func (s *Selection) MatchState(j *core.Job) bool {

@@ -1,0 +1,162 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+)
+
+// PriorityRow is a row of sprio: a job in one of its partitions, or with Job nil the weights of the factors.
+type PriorityRow struct {
+	Job     *client.JobPriority
+	Cluster string
+	Weights []client.Factor
+}
+
+// factor finds a factor of the job. A priority that somebody set has none.
+func (r *PriorityRow) factor(name string) client.Factor {
+	list := r.Weights
+	if r.Job != nil {
+		if list = r.Job.Factors; r.Job.Fixed {
+			return client.Factor{}
+		}
+	}
+	for i := range list {
+		if list[i].Name == name {
+			return list[i]
+		}
+	}
+	return client.Factor{}
+}
+
+// weighted is what a factor adds to the priority, or its weight.
+func (r *PriorityRow) weighted(name string) string {
+	f := r.factor(name)
+	if r.Job == nil {
+		f.Points = f.Weight
+	}
+	return strconv.FormatFloat(f.Points, 'f', 0, 64)
+}
+
+func (r *PriorityRow) normal(name string) string {
+	if r.Job == nil {
+		return r.weighted(name)
+	}
+	return strconv.FormatFloat(r.factor(name).Value, 'f', 7, 64)
+}
+
+// tres lists the factors of resources.
+func (r *PriorityRow) tres(value func(f *client.Factor) string) string {
+	list := r.Weights
+	if r.Job != nil {
+		list = r.Job.Factors
+	}
+	var words []string
+	for i := range list {
+		name, ok := strings.CutPrefix(list[i].Name, "tres ")
+		if !ok || r.Job != nil && r.Job.Fixed {
+			continue
+		}
+		f := list[i]
+		if r.Job == nil {
+			f.Points, f.Value = f.Weight, f.Weight
+		}
+		words = append(words, name+"="+value(&f))
+	}
+	return strings.Join(words, ",")
+}
+
+// ofPriority is a value that weights have not.
+func ofPriority(value func(j *client.JobPriority) string) func(r *PriorityRow) string {
+	return func(r *PriorityRow) string {
+		if r.Job == nil {
+			return ""
+		}
+		return value(r.Job)
+	}
+}
+
+func orderJobs[T cmp.Ordered](key func(j *client.JobPriority) T) func(a, b *PriorityRow) int {
+	return func(a, b *PriorityRow) int { return cmp.Compare(key(a.Job), key(b.Job)) }
+}
+
+// factorFields are a factor's two columns: what it adds, and the factor itself.
+func factorFields(letter byte, title, name string) []Field[PriorityRow] {
+	value := func(r *PriorityRow) float64 { return r.factor(name).Value }
+	compare := func(a, b *PriorityRow) int { return cmp.Compare(value(a), value(b)) }
+	return []Field[PriorityRow]{
+		{Letter: letter, Title: title, Value: func(r *PriorityRow) string { return r.weighted(name) }, Compare: compare},
+		{
+			Letter: letter + 'a' - 'A', Title: title, Value: func(r *PriorityRow) string { return r.normal(name) },
+			Compare: compare,
+		},
+	}
+}
+
+// PriorityFields are the columns of sprio.
+var PriorityFields = func() []Field[PriorityRow] {
+	list := []Field[PriorityRow]{
+		{Letter: 'i', Title: "JOBID", Value: func(r *PriorityRow) string {
+			if r.Job == nil {
+				return "Weights"
+			}
+			return strconv.FormatInt(int64(r.Job.ID), 10)
+		}, Compare: orderJobs(func(j *client.JobPriority) int64 { return int64(j.ID) })},
+		{
+			Letter: 'r', Title: "PARTITION",
+			Value: ofPriority(func(j *client.JobPriority) string { return string(j.Partition) }),
+		},
+		{Letter: 'u', Title: "USER", Value: ofPriority(func(j *client.JobPriority) string { return string(j.User) })},
+		{Letter: 'o', Title: "ACCOUNT", Value: ofPriority(func(j *client.JobPriority) string { return string(j.Project) })},
+		{Letter: 'n', Title: "QOSNAME", Value: ofPriority(func(j *client.JobPriority) string { return string(j.QOS) })},
+		{Letter: 'c', Title: "CLUSTER", Value: func(r *PriorityRow) string { return r.Cluster }},
+		{
+			Letter: 'Y', Title: "PRIORITY",
+			Value:   ofPriority(func(j *client.JobPriority) string { return strconv.FormatUint(uint64(j.Now), 10) }),
+			Compare: orderJobs(func(j *client.JobPriority) uint32 { return j.Now }),
+		},
+		{
+			Letter: 'y', Title: "PRIORITY",
+			Value:   ofPriority(func(j *client.JobPriority) string { return fmt.Sprintf("%.8f", float64(j.Now)/(1<<32)) }),
+			Compare: orderJobs(func(j *client.JobPriority) uint32 { return j.Now }),
+		},
+		{Letter: 'S', Title: "SITE", Value: func(r *PriorityRow) string {
+			switch {
+			case r.Job == nil:
+				return "1"
+			case r.Job.Fixed:
+				return "0"
+			}
+			return strconv.FormatInt(r.Job.Site+r.Job.Run, 10)
+		}},
+		{Letter: 'N', Title: "NICE", Value: ofPriority(func(j *client.JobPriority) string {
+			if j.Fixed {
+				return "0"
+			}
+			return strconv.FormatInt(j.Nice, 10)
+		}), Compare: orderJobs(func(j *client.JobPriority) int64 { return j.Nice })},
+		{Letter: 'T', Title: "TRES", Value: func(r *PriorityRow) string {
+			return r.tres(func(f *client.Factor) string { return strconv.FormatFloat(f.Points, 'f', 0, 64) })
+		}},
+		{Letter: 't', Title: "TRES", Value: func(r *PriorityRow) string {
+			return r.tres(func(f *client.Factor) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) })
+		}},
+	}
+	for _, f := range []struct {
+		letter      byte
+		title, name string
+	}{
+		{'A', "AGE", "age"},
+		{'B', "ASSOC", "assoc"},
+		{'F', "FAIRSHARE", "fairshare"},
+		{'J', "JOBSIZE", "job_size"},
+		{'P', "PARTITION", "partition"},
+		{'Q', "QOS", "qos"},
+	} {
+		list = append(list, factorFields(f.letter, f.title, f.name)...)
+	}
+	return list
+}()
