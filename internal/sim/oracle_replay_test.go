@@ -218,7 +218,7 @@ func (o *oracle) snapshot(v *state.Snapshot) {
 		o.printf("use %s %d %d %v %v\n", n, u.CPUs, u.Mem, u.Gres, u.Jobs)
 		o.json("units", u.Units)
 	}
-	for _, s := range v.Shares() {
+	for _, s := range v.Shares(v.Now()) {
 		o.printf("share %s %s %s %d %.9g %.9g\n", s.Project, s.User, s.Parent, s.Shares, s.Used.Raw, s.Factor)
 	}
 	for _, l := range v.Licenses() {
