@@ -43,7 +43,7 @@ func TestStanding(t *testing.T) {
 	for _, x := range shares.Shares {
 		of[x.Key()] = x
 	}
-	if x := of["physics ann"]; x.Norm != 0.5 || x.Level != -1 || of["physics "].Shares != 3 || of["physics "].Parent != "" {
+	if x, p := of["physics ann"], of["physics "]; x.Norm != 0.5 || x.Level != -1 || p.Shares != 3 || p.Parent != "" {
 		t.Errorf("shares: %+v", shares.Shares)
 	}
 	var own client.ShareList

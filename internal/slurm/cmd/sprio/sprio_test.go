@@ -94,19 +94,23 @@ func TestTable(t *testing.T) {
 	}{
 		"normalized": {
 			list: tres, args: "-n -h",
-			out: "             13 main      0.00000247  0.0000000  1.0000000  0.5078000  0.1000000  0.0000000 cpu=0.5             \n",
+			out: "             13 main      0.00000247  0.0000000  1.0000000  0.5078000  0.1000000  0.0000000 " +
+				"cpu=0.5             \n",
 		},
 		"resources":        {list: tres, args: "-h -o %i|%T|%t|%S|%N", out: "13|cpu=4000000|cpu=0.5|-5|3\n"},
 		"weights of them":  {list: tres, args: "-w -h -o %i|%Y|%A|%B|%T|%S", out: "Weights||1000|0|cpu=8000000|1\n"},
 		"priority was set": {list: fixed, args: "-h -o %i|%Y|%F|%J|%S|%N", out: "13|10607|0|0|0|0\n"},
 		"sorted":           {args: "-h -S -i -o %i", out: "25\n24\n23\n22\n21\n14\n13\n"},
-		"by priority":      {args: "-h -S Y -o %i:%c", out: "25:anchor\n14:anchor\n21:anchor\n22:anchor\n23:anchor\n24:anchor\n13:anchor\n"},
+		"by priority": {args: "-h -S Y -o %i:%c", out: "" +
+			"25:anchor\n14:anchor\n21:anchor\n22:anchor\n23:anchor\n24:anchor\n13:anchor\n"},
 		"users have a column": {
 			list: fixed, args: "-u root -h", query: "user=root",
-			out: "             13 main          root      10607          0          0          0          0          0          0\n",
+			out: "             13 main          root      10607          0          0          0          0" +
+				"          0          0\n",
 		},
 		"filters": {
-			list: &client.PriorityList{Weights: factors(0, 0, 0)}, args: "-j 7,8 -p main", query: "id=7&id=8&partition=main",
+			list: &client.PriorityList{Weights: factors(0, 0, 0)},
+			args: "-j 7,8 -p main", query: "id=7&id=8&partition=main",
 			out: "Unable to find jobs matching user/id(s) specified\n",
 		},
 		"nothing waits": {list: &client.PriorityList{Weights: factors(0, 0, 0)}, args: "-o %i", out: "JOBID\n"},

@@ -65,7 +65,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
-	q := &query{accounts: f.List("accounts"), users: f.List("users"), everybody: f.Has("all"), usersOnly: f.Has("Users")}
+	q := &query{
+		accounts: f.List("accounts"), users: f.List("users"), everybody: f.Has("all"), usersOnly: f.Has("Users"),
+	}
 	if err := q.prepare(ctx, c); err != nil {
 		return w.LoadFailed("slurm_get_shares error", err)
 	}
@@ -96,7 +98,8 @@ func defaultFormat(f cmd.Flags) string {
 		return "Account,User,Partition,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS," +
 			"GrpTRESMins,TRESRunMins"
 	case f.Has("long"):
-		return "Account,User,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS,GrpTRESMins,TRESRunMins"
+		return "Account,User,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS," +
+			"GrpTRESMins,TRESRunMins"
 	case f.Has("partition"):
 		return "Account,User,Partition,RawShares,NormShares,RawUsage,EffectvUsage,FairShare"
 	}

@@ -13,7 +13,9 @@ import (
 	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
 
-func ran(cpu, mem int64) core.TRES { return core.TRES{{Name: "cpu", Count: cpu}, {Name: "mem", Count: mem}} }
+func ran(cpu, mem int64) core.TRES {
+	return core.TRES{{Name: "cpu", Count: cpu}, {Name: "mem", Count: mem}}
+}
 
 // recorded is the tree of the recordings.
 func recorded() []client.Share {
@@ -66,8 +68,9 @@ func TestAgainstRecordings(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	parent := recorded()
-	parent[4].Shares, parent[4].Level, parent[4].Effective, parent[4].GrpTRESMins = core.SharesParent, 2.5, 0.4, ran(100, 7)
-	parent[4].NormUsage = 0.25
+	games := &parent[4]
+	games.Shares, games.Level, games.Effective, games.NormUsage = core.SharesParent, 2.5, 0.4, 0.25
+	games.GrpTRESMins = ran(100, 7)
 	for name, tc := range map[string]struct {
 		args, out, err string
 		code           int
