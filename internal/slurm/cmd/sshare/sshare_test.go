@@ -42,8 +42,8 @@ func lab(t *testing.T, list []client.Share) *slurmtest.Cluster {
 	return c.Start(t)
 }
 
-// The recordings were made before Slurm had worked the usage of physics out: its empty figures are filled in. The row of
-// its user stands there before the whole tree, here below its account.
+// The recordings were made before Slurm had worked the usage of physics out: its empty figures are filled in. The row
+// of its user stands there before the whole tree, here below its account.
 func TestAgainstRecordings(t *testing.T) {
 	t.Parallel()
 	const stray = "physics|games|5|0.333333|0|0.000000|0.000000\n"
