@@ -54,6 +54,30 @@ func TestProgramsRunInTheJob(t *testing.T) {
 	}
 }
 
+// A program that ends at once is answered before its channel is closed.
+func TestShortProgramsAreAnswered(t *testing.T) {
+	t.Parallel()
+	b := newLab(t)
+	c := b.mustConnect("42", b.letIn("ann"))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 40 {
+				s, err := c.NewSession()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := s.Run("true"); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 // Each node of a job is a target of its own.
 func TestNodesOfAJob(t *testing.T) {
 	t.Parallel()
@@ -109,7 +133,9 @@ func TestStrangersAreRefused(t *testing.T) {
 		_ = c.Close()
 		t.Error("a password opened the door")
 	}
-	output(t, b.mustConnect("42", stranger, ann), "true") // the key that opens may come second
+	second := b.mustConnect("42", stranger, ann) // the key that opens may come second
+	output(t, second, "true")
+	_ = second.Close()
 	b.change(func() { b.keys = nil })
 	if c, err := b.connect("42", ann); err == nil {
 		_ = c.Close()

@@ -32,6 +32,7 @@ func relay(c ssh.NewChannel, to ssh.Conn) {
 // join passes bytes, ends of streams and requests both ways. The near end is the client's.
 func join(near ssh.Channel, nearRequests <-chan *ssh.Request, far ssh.Channel, farRequests <-chan *ssh.Request) {
 	var all, output sync.WaitGroup
+	var asking sync.Mutex // held while a request of the client is answered
 	all.Go(func() {
 		_, _ = io.Copy(far, near) // an end is an end, however it came
 		_ = far.CloseWrite()
@@ -39,14 +40,17 @@ func join(near ssh.Channel, nearRequests <-chan *ssh.Request, far ssh.Channel, f
 	output.Go(func() { _, _ = io.Copy(near, far) })
 	output.Go(func() { _, _ = io.Copy(near.Stderr(), far.Stderr()) })
 	all.Go(func() {
-		pass(nearRequests, far)
+		pass(nearRequests, far, &asking)
 		_ = far.Close() // the client closed the channel
 	})
 	all.Go(func() {
-		// The job's side closes after its last request; all of its output is passed on before the client sees the end.
-		pass(farRequests, near)
+		// The job's side closes after its last request; all of its output, and the answer to what the client asked, is
+		// passed on before the client sees the end.
+		pass(farRequests, near, new(sync.Mutex))
 		output.Wait()
+		asking.Lock()
 		_ = near.Close()
+		asking.Unlock()
 	})
 	all.Go(func() {
 		output.Wait()
@@ -55,12 +59,14 @@ func join(near ssh.Channel, nearRequests <-chan *ssh.Request, far ssh.Channel, f
 	all.Wait()
 }
 
-// pass passes requests on until the channel that they come from is closed.
-func pass(requests <-chan *ssh.Request, to ssh.Channel) {
+// pass passes requests on until the channel that they come from is closed. asking is held until each is answered.
+func pass(requests <-chan *ssh.Request, to ssh.Channel, asking *sync.Mutex) {
 	for r := range requests {
+		asking.Lock()
 		ok, err := to.SendRequest(r.Type, r.WantReply, r.Payload)
 		if r.WantReply {
 			_ = r.Reply(ok && err == nil, nil)
 		}
+		asking.Unlock()
 	}
 }
