@@ -55,6 +55,9 @@ func (s *server) reload(ctx context.Context, by core.Identity, dry bool) (*clien
 		s.live.Store(next)
 		s.bound(next)
 		s.api.SetConfig(next)
+		if s.ssh != nil {
+			s.ssh.Recheck() // other people may be administrators now
+		}
 		s.hub.SetRules(hubRules(next))
 	}
 	return out, nil

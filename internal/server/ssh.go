@@ -16,6 +16,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/attach"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/api/identity"
 	"bireme.dev/bireme/internal/server/logstore"
@@ -50,6 +51,13 @@ func (s *server) openSSH() error {
 		Limits: func() sshdoor.Limits {
 			return sshdoor.Limits{Connections: most(cfg.Connections), PerUser: most(cfg.ConnectionsPerUser)}
 		},
+	})
+	s.follow("ssh", func(p *engine.Published) {
+		c := p.Changes
+		if p.Reloaded || len(c.Tokens)+len(c.GoneTokens)+len(c.Users)+len(c.Projects)+len(c.GoneProjects)+
+			len(c.Credentials)+len(c.GoneCredentials) > 0 {
+			s.ssh.Recheck()
+		}
 	})
 	return nil
 }

@@ -232,3 +232,71 @@ func TestSSHIsAStepOfTheJob(t *testing.T) {
 	<-asked
 	a.AwaitKill(k) // who is gone has no step
 }
+
+// A connection ends when the key it was opened with is deleted, its user is disabled or leaves the project of the run,
+// or the token is revoked whose key it was.
+func TestSSHEndsWithItsRight(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, "ssh.listen=127.0.0.1:0")
+	s.Join("n1", core.Compute, false).Connect()
+	s.Must("PATCH", "/api/v1/nodes/n1", client.UpdateNode{State: "drain", Reason: "test"}, nil)
+	token, keyID, ann := sshUser(t, s, core.User{Name: "ann", UnixName: "daemon"})
+	_, _, zoe := sshUser(t, s, core.User{Name: "zoe", Role: core.RoleAdmin})
+	s.Must("POST", "/api/projects/create", map[string]any{"project_name": "lab"}, nil)
+	member := map[string]any{"members": []map[string]string{{"username": "ann", "project_role": "user"}}}
+	s.Must("POST", "/api/projects/lab/add_members", member, nil)
+	spec := map[string]any{
+		"run_name": "train", "configuration": map[string]any{
+			"type": "task", "name": "train", "commands": []string{"sleep 100"},
+			"resources": map[string]any{"cpu": 1, "memory": 1},
+		},
+	}
+	body := map[string]any{"plan": map[string]any{"run_spec": spec, "current_resource": nil}, "force": false}
+	if code, err := s.Call("POST", "/api/project/lab/runs/apply", token, body, nil); err != nil {
+		t.Fatalf("%d %v", code, err)
+	}
+	var list client.JobList
+	s.Must("GET", "/api/v1/jobs", nil, &list)
+	var limited client.NewTokenMade
+	s.Must("POST", "/api/v1/tokens", client.NewToken{
+		Kind: "user", User: "ann", Project: "lab", Scopes: []core.Scope{core.ScopeSubmit},
+	}, &limited)
+	var me struct {
+		Key string `json:"ssh_private_key"`
+	}
+	if code, err := s.Call("POST", "/api/users/get_my_user", limited.Secret, nil, &me); err != nil {
+		t.Fatalf("%d %v", code, err)
+	}
+	limitedKey, err := ssh.ParsePrivateKey([]byte(me.Key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := func(key ssh.Signer) *ssh.Client {
+		t.Helper()
+		c, err := ssh.Dial("tcp", s.Info.SSH, &ssh.ClientConfig{
+			User: idText(list.Jobs[0].ID), Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
+			HostKeyCallback: ssh.InsecureIgnoreHostKey(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	c := connect(limitedKey)
+	s.Must("DELETE", "/api/v1/tokens/"+limited.Token.ID, nil, nil)
+	_ = c.Wait() // closed by the server
+	c = connect(ann)
+	s.Must("POST", "/api/projects/lab/remove_members", map[string]any{"usernames": []string{"ann"}}, nil)
+	_ = c.Wait()
+	s.Must("POST", "/api/projects/lab/add_members", member, nil)
+	c = connect(ann)
+	if code, err := s.Call("POST", "/api/users/public_keys/delete", token, map[string]any{"ids": []string{keyID}},
+		nil); err != nil {
+		t.Fatalf("%d %v", code, err)
+	}
+	_ = c.Wait()
+	c = connect(zoe)
+	s.Must("PATCH", "/api/v1/users/zoe", map[string]any{"disabled": true}, nil)
+	_ = c.Wait()
+}

@@ -1,10 +1,12 @@
 package sshdoor
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,6 +46,7 @@ type guest struct {
 	job    *core.Job
 	addr   net.Addr
 	finger string // of the key
+	key    []byte // in the wire's form
 }
 
 // handshake finds out who calls and which job they want.
@@ -104,10 +107,26 @@ func (d *Door) check(name string, key ssh.PublicKey) (*guest, error) {
 	offered := key.Marshal()
 	for _, k := range keys {
 		if subtle.ConstantTimeCompare(k.Key.Marshal(), offered) == 1 {
-			return &guest{user: k.User, target: target, job: j, finger: ssh.FingerprintSHA256(key)}, nil
+			return &guest{user: k.User, target: target, job: j, finger: ssh.FingerprintSHA256(key), key: offered}, nil
 		}
 	}
 	return nil, errRefused
+}
+
+// mayStay reports whether the key of a connection still opens its job for the same user. What cannot be looked up now
+// is no reason to end it: that is tried again.
+func (k *caller) mayStay() bool {
+	ctx, cancel := context.WithTimeout(k.ctx, lookupTime)
+	defer cancel()
+	j, err := k.d.Job(ctx, k.target.Job)
+	if err != nil || j == nil {
+		return core.CodeOf(err) != core.NotFound
+	}
+	keys, err := k.d.Keys(ctx, j)
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(keys, func(x Key) bool { return x.User == k.user && bytes.Equal(x.Key.Marshal(), k.key) })
 }
 
 // audit tells the audit log who came, or tried to.

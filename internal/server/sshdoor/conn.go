@@ -23,6 +23,8 @@ type caller struct {
 	work sync.WaitGroup
 	api  *client.Client
 	open atomic.Int32 // channels
+	// again says that the key may open the job no more.
+	again chan struct{}
 
 	mu      sync.Mutex
 	way     *dialing // into the job; nil: not needed yet
@@ -61,7 +63,9 @@ func (d *Door) serve(c net.Conn) {
 		d.Log.Error("client of the API", "err", err)
 		return
 	}
-	k := &caller{d: d, guest: g, ctx: ctx, api: api}
+	k := &caller{d: d, guest: g, ctx: ctx, api: api, again: make(chan struct{}, 1)}
+	d.follow(k)
+	defer d.unfollow(k)
 	k.work.Go(func() { k.watch(conn) })
 	k.work.Go(func() {
 		_ = conn.Wait() // however the client went: what it waits for ends
@@ -96,16 +100,27 @@ func (k *caller) session(conn ssh.Conn, channels <-chan ssh.NewChannel, requests
 	_ = conn.Wait() // however the client went
 }
 
-// watch ends a connection whose client does not answer any more, and one that nobody uses of a job that is over.
+// watch ends a connection whose client does not answer any more, whose key opens the job no more, and one that nobody
+// uses of a job that is over.
 func (k *caller) watch(conn ssh.Conn) {
 	t := time.NewTicker(keepalive)
 	defer t.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-k.ctx.Done():
 			_ = conn.Close()
 			return
+		case <-k.again:
+			if !k.mayStay() {
+				k.end(conn)
+				return
+			}
+			continue
 		case <-t.C:
+		}
+		if n%keyTicks == 0 && !k.mayStay() { // tokens expire without an event
+			k.end(conn)
+			return
 		}
 		answered := make(chan error, 1)
 		go func() { // ends with the connection
@@ -129,6 +144,13 @@ func (k *caller) watch(conn ssh.Conn) {
 			return
 		}
 	}
+}
+
+// end closes a connection whose key opens the job no more.
+func (k *caller) end(conn ssh.Conn) {
+	k.d.audit(k.guest, "", core.Errorf(core.Denied, "the key opens the job no more: the connection was ended").
+		Because("bad_key"))
+	_ = conn.Close()
 }
 
 // over reports whether nothing more can happen to the job.

@@ -51,6 +51,7 @@ const (
 	maxPerAddress = 64  // and of one
 	maxChannels   = 256 // open, of one connection
 	keepalive     = 15 * time.Second
+	keyTicks      = 4 // keepalives between two looks whether the key still opens the job
 	lookupTime    = 5 * time.Second
 	stepTime      = 30 * time.Second // to make a step
 )
@@ -65,6 +66,7 @@ type Door struct {
 	mu        sync.Mutex
 	listener  net.Listener
 	conns     map[net.Conn]struct{}
+	callers   map[*caller]struct{}
 	strangers map[string]int // by address
 	unknown   int
 	users     map[core.UserName]int
@@ -76,7 +78,7 @@ func New(c Config) *Door {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Door{
 		Config: c, ctx: ctx, cancel: cancel, conns: map[net.Conn]struct{}{}, strangers: map[string]int{},
-		users: map[core.UserName]int{},
+		users: map[core.UserName]int{}, callers: map[*caller]struct{}{},
 	}
 }
 
@@ -126,6 +128,37 @@ func (d *Door) Close() {
 	}
 	d.mu.Unlock()
 	d.work.Wait()
+}
+
+// Recheck has every connection looked at again: its key, or its user's right to the job, may be gone. It does not wait
+// for that.
+func (d *Door) Recheck() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for k := range d.callers {
+		k.recheck()
+	}
+}
+
+func (k *caller) recheck() {
+	select {
+	case k.again <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// follow enters a connection among those that Recheck reaches. What has changed since its key was looked at is seen.
+func (d *Door) follow(k *caller) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.callers[k] = struct{}{}
+	k.recheck()
+}
+
+func (d *Door) unfollow(k *caller) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.callers, k)
 }
 
 // enter counts a connection of somebody who has not said who they are.

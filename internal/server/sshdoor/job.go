@@ -93,6 +93,7 @@ func (k *caller) openJob() (*jobConn, error) {
 	// Of a client that leaves meanwhile the step is taken, and let go of: nobody would end it sooner than in a minute.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.ctx), stepTime)
 	defer cancel()
+	defer context.AfterFunc(k.d.ctx, cancel)() // the door closes: nobody waits for it
 	made, err := k.api.NewStep(ctx, strconv.FormatInt(int64(j.ID), 10), ask)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,8 @@ type lab struct {
 	audit   []*core.AuditEntry
 	limits  Limits
 	refuse  error // of new steps
+	// keysFail is the failure of a look at the keys; nil: there is none.
+	keysFail func() error
 }
 
 type pipeListener struct {
@@ -123,6 +125,9 @@ func newLab(t *testing.T) *lab {
 		Keys: func(context.Context, *core.Job) ([]Key, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
+			if b.keysFail != nil {
+				return nil, b.keysFail()
+			}
 			return append([]Key(nil), b.keys...), nil
 		},
 		Connect: func(user core.UserName, _ net.Addr) (net.Conn, error) {
