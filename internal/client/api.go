@@ -215,10 +215,10 @@ type Update struct {
 	core.WishChange
 	core.SpecChange
 	// Dependency is what a pending job waits for from now on; empty: nothing. With Strict a job it names must be known.
-	Dependency *string `json:"dependency,omitempty"`
-	Strict     bool    `json:"strict,omitempty"`
-	Requeue    bool    `json:"requeue,omitempty"`
-	Suspend    *bool   `json:"suspend,omitempty"` // true: suspend, false: resume
+	Dependency *core.Dependency `json:"dependency,omitempty"`
+	Strict     bool             `json:"strict,omitempty"`
+	Requeue    bool             `json:"requeue,omitempty"`
+	Suspend    *bool            `json:"suspend,omitempty"` // true: suspend, false: resume
 	// Checkpoint is when the job last saved its work, which is not lost then if it is preempted; 0: now.
 	Checkpoint *core.Time `json:"checkpoint,omitempty"`
 }

@@ -5,6 +5,9 @@
 // its own sub-packages. Records (Job, Spec, Node, User, …) are immutable once published: a change makes a new record
 // and replaces the old one, so a reader may keep any record for as long as it likes.
 //
+// What users write in a language of its own (a constraint, a dependency) is a type of its own here: it is parsed where
+// it comes in, stored and sent as its text, and keeps the fault of a text that does not parse (parsed.go).
+//
 // # A job's life
 //
 //	           submit                 plan applied               last node done

@@ -114,7 +114,7 @@ type AdvanceReservation struct {
 	NodeCount int32         `json:"node_count,omitempty"`
 	CoreCount int32         `json:"core_count,omitempty"` // cores of its nodes instead of whole ones; 0: whole
 	Partition PartitionName `json:"partition,omitempty"`
-	Features  string        `json:"features,omitempty"`
+	Features  Constraint    `json:"features,omitzero"`
 	Users     []UserName    `json:"users,omitempty"`    // with a leading '-': all but these
 	Projects  []ProjectName `json:"accounts,omitempty"` // likewise
 	Groups    []string      `json:"groups,omitempty"`

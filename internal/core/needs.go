@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -36,6 +37,9 @@ const (
 	NeedAfterCorr  NeedKind = "aftercorr"  // for each task, the task of the same index has ended well
 	NeedSingleton  NeedKind = "singleton"  // no earlier job of the same name and user is left
 )
+
+// Clone copies the needs and their list.
+func (n *Needs) Clone() *Needs { return &Needs{Any: n.Any, Left: slices.Clone(n.Left)} }
 
 // Never tells whether the job can never start.
 func (n *Needs) Never() bool {

@@ -63,7 +63,7 @@ type ReservationChange struct {
 	NodeCount *int32         `json:"node_count,omitempty"`
 	CoreCount *int32         `json:"core_count,omitempty"`
 	Partition *PartitionName `json:"partition,omitempty"`
-	Features  *string        `json:"features,omitempty"`
+	Features  *Constraint    `json:"features,omitempty"`
 	Users     *[]UserName    `json:"users,omitempty"`
 	Projects  *[]ProjectName `json:"accounts,omitempty"`
 	Groups    *[]string      `json:"groups,omitempty"`

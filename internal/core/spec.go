@@ -138,15 +138,15 @@ type Origin struct {
 
 // Extra holds what few jobs ask for.
 type Extra struct {
-	NodeList    string  `json:"nodelist,omitempty"` // hostlist of nodes that must be used
-	Exclude     string  `json:"exclude,omitempty"`
-	Constraint  string  `json:"constraint,omitempty"`
-	Dependency  string  `json:"dependency,omitempty"`
-	Licenses    string  `json:"licenses,omitempty"`
-	Reservation string  `json:"reservation,omitempty"`
-	Comment     string  `json:"comment,omitempty"`
-	Deadline    Time    `json:"deadline,omitempty"`
-	TimeMin     Seconds `json:"time_min,omitempty"`
+	NodeList    string     `json:"nodelist,omitempty"` // hostlist of nodes that must be used
+	Exclude     string     `json:"exclude,omitempty"`
+	Constraint  Constraint `json:"constraint,omitzero"`
+	Dependency  Dependency `json:"dependency,omitzero"`
+	Licenses    Licenses   `json:"licenses,omitzero"`
+	Reservation string     `json:"reservation,omitempty"`
+	Comment     string     `json:"comment,omitempty"`
+	Deadline    Time       `json:"deadline,omitempty"`
+	TimeMin     Seconds    `json:"time_min,omitempty"`
 	// it said no limit: in an advance reservation it may run as long as that lasts
 	Fill         bool              `json:"fill,omitempty"`
 	TimeAsked    Seconds           `json:"time_asked,omitempty"` // the limit of a job that was cut short when it started
@@ -159,9 +159,9 @@ type Extra struct {
 	Site         int32             `json:"site_factor,omitempty"`  // added to the priority, by an administrator
 	Distribution string            `json:"distribution,omitempty"`
 	WCKey        string            `json:"wckey,omitempty"`
-	Prefer       string            `json:"prefer,omitempty"`   // a constraint that is tried before Constraint
-	Switches     string            `json:"switches,omitempty"` // "n" or "n@time"
-	Segment      int32             `json:"segment,omitempty"`  // nodes come in groups of so many, each within a block
+	Prefer       Constraint        `json:"prefer,omitzero"` // a constraint that is tried before Constraint
+	Switches     SwitchLimit       `json:"switches,omitzero"`
+	Segment      int32             `json:"segment,omitempty"` // nodes come in groups of so many, each within a block
 	Het          *HetRef           `json:"het,omitempty"`
 	MaxPrice     Price             `json:"max_price,omitempty"` // the most a node made for it may cost an hour; 0: any
 	Contiguous   bool              `json:"contiguous,omitempty"`

@@ -26,9 +26,9 @@ func (c *PaperChange) Any() bool { return *c != PaperChange{} }
 // AskChange is the part of it that says where a job may run and what it asks for.
 type AskChange struct {
 	Project      *ProjectName `json:"project,omitempty"`
-	Constraint   *string      `json:"constraint,omitempty"` // empty: none
-	Prefer       *string      `json:"prefer,omitempty"`     // empty: none
-	Switches     *string      `json:"switches,omitempty"`   // empty: any
+	Constraint   *Constraint  `json:"constraint,omitempty"` // empty: none
+	Prefer       *Constraint  `json:"prefer,omitempty"`     // empty: none
+	Switches     *SwitchLimit `json:"switches,omitempty"`   // empty: any
 	NodeList     *string      `json:"nodelist,omitempty"`   // empty: any
 	Exclude      *string      `json:"exclude,omitempty"`    // empty: none
 	Nodes        *NodeCount   `json:"nodes,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/engine/state"
 )
 
@@ -382,7 +383,7 @@ func TestUnsoundReservationReservesNothing(t *testing.T) {
 		"recurs in itself":   func(r *core.AdvanceReservation) { r.Flags |= core.ReserveHourly; r.End += 1 << 45 },
 		"nodes":              func(r *core.AdvanceReservation) { r.Nodes = "n[1-999999999]" },
 		"a hostlist":         func(r *core.AdvanceReservation) { r.Nodes = "n[1-" },
-		"features":           func(r *core.AdvanceReservation) { r.Features = "[a&&" },
+		"features":           func(r *core.AdvanceReservation) { r.Features = coretest.Constraint("[a&&") },
 		"licenses":           func(r *core.AdvanceReservation) { r.Licenses = []core.License{{Name: "l", Total: -1 << 62}} },
 		"purge": func(r *core.AdvanceReservation) {
 			r.PurgeComp = -1 << 62

@@ -44,7 +44,7 @@ func (cs *classSet) setAdvanceOptions(c *classInfo, spec *core.Spec) {
 	c.special = true
 	in, out := advance.Options(cs.advances, spec)
 	x := spec.More()
-	lic := alloc.ParseLicenses(x.Licenses)
+	lic := x.Licenses.Request()
 	if lic != nil {
 		c.licenses = lic
 		cs.licensed++

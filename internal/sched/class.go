@@ -23,8 +23,8 @@ type classInfo struct {
 	moved       bool  // during reassess: it entered or left the queue of a partition
 	due         int64 // value of classWatch.downs at which it is assessed again; 0: not scheduled
 
-	special  bool                  // its jobs use advance reservations or licenses
-	licenses *alloc.LicenseRequest // nil: none
+	special  bool                 // its jobs use advance reservations or licenses
+	licenses *core.LicenseRequest // nil: none
 }
 
 // partitionClass is a class in one partition.
@@ -50,10 +50,10 @@ type partitionClass struct {
 	minNodes, maxNodes int32       // the partition's bounds; 0 if its QOS lifts them
 	limitAsk           *policy.Ask // its request in terms of limits; nil: not computed yet
 
-	licenses        *alloc.LicenseRequest // nil: it asks for none
-	namesAdvance    bool                  // its jobs run only in advance reservations
-	inAdvanceQueue  bool                  // they wait in partition.advanceQueue: no other job competes for their nodes
-	mayDelayAdvance bool                  // they may overlap advance reservations that allow a delay
+	licenses        *core.LicenseRequest // nil: it asks for none
+	namesAdvance    bool                 // its jobs run only in advance reservations
+	inAdvanceQueue  bool                 // they wait in partition.advanceQueue: no other job competes for their nodes
+	mayDelayAdvance bool                 // they may overlap advance reservations that allow a delay
 	// For jobs that may run in advance reservations: one entry for each, in the order they are tried.
 	options  []partitionClass
 	isOption bool // it is an element of options

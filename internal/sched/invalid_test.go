@@ -11,15 +11,17 @@ import (
 func TestUnreadableRequestsNeverStart(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*core.Spec){
-		"constraint":         func(s *core.Spec) { s.Extra = &core.Extra{Constraint: "fast&&("} },
-		"separators only":    func(s *core.Spec) { s.Extra = &core.Extra{Constraint: ",&"} },
-		"preference":         func(s *core.Spec) { s.Extra = &core.Extra{Prefer: "[a|b"} },
-		"both":               func(s *core.Spec) { s.Extra = &core.Extra{Prefer: "a", Constraint: "!b"} },
-		"switches":           func(s *core.Spec) { s.Extra = &core.Extra{Switches: "few"} },
+		"constraint":      func(s *core.Spec) { s.Extra = &core.Extra{Constraint: coretest.Constraint("fast&&(")} },
+		"separators only": func(s *core.Spec) { s.Extra = &core.Extra{Constraint: coretest.Constraint(",&")} },
+		"preference":      func(s *core.Spec) { s.Extra = &core.Extra{Prefer: coretest.Constraint("[a|b")} },
+		"both": func(s *core.Spec) {
+			s.Extra = &core.Extra{Prefer: coretest.Constraint("a"), Constraint: coretest.Constraint("!b")}
+		},
+		"switches":           func(s *core.Spec) { s.Extra = &core.Extra{Switches: coretest.Switches("few")} },
 		"node list":          func(s *core.Spec) { s.Extra = &core.Extra{NodeList: "n[1"} },
 		"node list of blank": func(s *core.Spec) { s.Extra = &core.Extra{NodeList: " , "} },
 		"nodes to avoid":     func(s *core.Spec) { s.Extra = &core.Extra{Exclude: "n[2-"} },
-		"licences":           func(s *core.Spec) { s.Extra = &core.Extra{Licenses: "a,b|c"} },
+		"licences":           func(s *core.Spec) { s.Extra = &core.Extra{Licenses: coretest.Licenses("a,b|c")} },
 		"negative gres":      func(s *core.Spec) { s.Shape.Gres = []core.Gres{{Name: "gpu", Count: -1}} },
 		"nameless gres":      func(s *core.Spec) { s.Shape.Gres = []core.Gres{{Count: 1}} },
 	} {

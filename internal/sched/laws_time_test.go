@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
 )
@@ -44,7 +45,7 @@ func (w *timeWorld) season(s *core.Spec) {
 		}
 	}
 	if w.r.IntN(3) == 0 && !(w.apart && x.Reservation != "") {
-		x.Licenses = []string{"l", "l:2", "m", "l:3,m", "l:2|m:2"}[w.r.IntN(5)]
+		x.Licenses = coretest.Licenses([]string{"l", "l:2", "m", "l:3,m", "l:2|m:2"}[w.r.IntN(5)])
 	}
 	if w.r.IntN(3) == 0 && s.TimeLimit != core.Forever {
 		x.TimeMin = max(1, s.TimeLimit/core.Seconds(1+w.r.IntN(4)))

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/fit"
@@ -67,16 +68,17 @@ func (w *lawWorld) anyWish(s *core.Spec) {
 	x := core.Extra{}
 	switch w.r.IntN(14) {
 	case 0, 1:
-		x.Constraint = constraint()
+		x.Constraint = coretest.Constraint(constraint())
 		if w.r.IntN(3) == 0 {
 			s.Shape.NodesMin, s.Shape.NodesMax, s.Shape.Tasks = 0, 0, 1
 		}
 	case 2:
-		x.Prefer, x.Constraint = constraint(), pick("", constraint())
+		x.Prefer = coretest.Constraint(constraint())
+		x.Constraint = coretest.Constraint(pick("", constraint()))
 	case 3:
 		x.Contiguous = true
 	case 4:
-		x.Switches = pick("1", "1@0:30", "2", "1@0", "2@1:00")
+		x.Switches = coretest.Switches(pick("1", "1@0:30", "2", "1@0", "2@1:00"))
 	case 5, 6:
 		s.Shape.NodesMax += int32(1 + w.r.IntN(3))
 		s.Shape.Given = core.ShapeGiven(w.r.IntN(2)) * core.GivenTasks
@@ -302,15 +304,15 @@ func TestChoiceIsComplete(t *testing.T) {
 		s.Shape.Tasks = max(s.Shape.Tasks, s.Shape.NodesMax)
 		switch r.IntN(5) {
 		case 0:
-			s.Extra.Constraint = fmt.Sprintf("%s*%d", term(), 1+r.IntN(3))
+			s.Extra.Constraint = coretest.Constraint(fmt.Sprintf("%s*%d", term(), 1+r.IntN(3)))
 		case 1, 2:
 			var terms []string
 			for range 2 + r.IntN(3) {
 				terms = append(terms, fmt.Sprintf("%s*%d", term(), 1+r.IntN(2)))
 			}
-			s.Extra.Constraint = "[" + strings.Join(terms, "&") + "]"
+			s.Extra.Constraint = coretest.Constraint("[" + strings.Join(terms, "&") + "]")
 		case 3:
-			s.Extra.Constraint = "[" + term() + "|" + term() + "]"
+			s.Extra.Constraint = coretest.Constraint("[" + term() + "|" + term() + "]")
 		}
 		s.Shape.More = &core.ShapeMore{UseMinNodes: r.IntN(3) == 0}
 		if r.IntN(3) == 0 {

@@ -1,9 +1,6 @@
 package sched
 
-import (
-	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
-)
+import "bireme.dev/bireme/internal/core"
 
 // A job that asks for few switches waits for them for a while. Until then it is in a class that is placed on so few
 // switches only, afterwards in one without that limit. That time depends on the job alone.
@@ -11,18 +8,11 @@ import (
 // switchLimit returns how many leaf switches a job wants at most and until when it waits for that; 0: any number.
 func (cs *classSet) switchLimit(j *core.Job) (switches int32, until core.Time) {
 	x, net := j.Spec.Extra, cs.nodes.Ledger.Net
-	if x == nil || x.Switches == "" || x.Het != nil || net == nil || net.Sizes != nil {
+	if x == nil || x.Switches.Count() == 0 || x.Het != nil || net == nil || net.Sizes != nil {
 		return 0, 0
 	}
-	n, wait, err := grammar.ParseSwitches(x.Switches)
-	if err != nil {
-		return 0, 0
-	}
-	most := int64(cs.cfg.MaxSwitchWait)
-	if wait == grammar.Unlimited || wait > most {
-		wait = most
-	}
-	return n, max(j.Submit, j.Eligible) + core.Time(wait)*1e6
+	wait := min(x.Switches.Wait(), cs.cfg.MaxSwitchWait)
+	return x.Switches.Count(), max(j.Submit, j.Eligible) + core.Time(wait)*1e6
 }
 
 // expireSwitchWaits moves jobs whose wait for few switches is over to a class without that limit, and records the next

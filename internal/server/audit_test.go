@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/server/servertest"
 )
 
@@ -130,7 +131,7 @@ func TestAuditTellsOfHiddenJobs(t *testing.T) {
 	}
 	name := "y"
 	depends := submitBody()
-	depends.Spec.Extra = &core.Extra{Dependency: "afterok:" + idText(made.ID)}
+	depends.Spec.Extra = &core.Extra{Dependency: coretest.Dependency("afterok:" + idText(made.ID))}
 	for _, x := range []struct {
 		method, path, action string
 		body                 any

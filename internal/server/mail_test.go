@@ -11,6 +11,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/server/servertest"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -95,7 +96,7 @@ func TestMail(t *testing.T) {
 		"bob@site.example")
 
 	failed := submit("NONE", "", nil)
-	waits := submit("ALL", "ann", func(in *client.Submit) { in.Spec.Extra.Dependency = "afterok:6" })
+	waits := submit("ALL", "ann", func(in *client.Submit) { in.Spec.Extra.Dependency = coretest.Dependency("afterok:6") })
 	n.End(n.AwaitLaunch(failed, 1, wire.BatchStep), func(x *wire.Exited) { x.ExitCode = 1 })
 	want("INVALID_DEPEND -s Slurm Job_id=7 Name=deep Invalid dependency ann@site.example")
 	_ = waits

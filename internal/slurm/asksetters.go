@@ -89,7 +89,7 @@ func (w *StepWish) Tasks(s *core.Shape) (all, perNode int32) {
 
 // finishSwitches adds how long to wait for --switches, where a variable says so and the option does not.
 func (r *Request) finishSwitches() {
-	if r.wait4switch != "" && r.extra.Switches != "" && !strings.Contains(r.extra.Switches, "@") {
-		r.extra.Switches += "@" + r.wait4switch
+	if text := r.extra.Switches.String(); r.wait4switch != "" && text != "" && !strings.Contains(text, "@") {
+		r.extra.Switches, _ = core.ParseSwitchLimit(text + "@" + r.wait4switch)
 	}
 }

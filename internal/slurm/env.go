@@ -120,8 +120,8 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 	if n := Restarts(j); n > 0 {
 		v.num("SLURM_RESTART_COUNT", int64(n))
 	}
-	v.some("SLURM_JOB_DEPENDENCY", more.Dependency)
-	v.some("SLURM_JOB_LICENSES", more.Licenses)
+	v.some("SLURM_JOB_DEPENDENCY", more.Dependency.String())
+	v.some("SLURM_JOB_LICENSES", more.Licenses.String())
 	v.some("SLURM_DISTRIBUTION", more.Distribution)
 	if size, ok := strings.CutPrefix(strings.ToLower(more.Distribution), "plane="); ok {
 		size, _, _ = strings.Cut(size, ":")

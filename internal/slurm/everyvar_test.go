@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
@@ -29,8 +30,9 @@ func rich() *core.Job {
 				More:  &core.ShapeMore{MemPerGPU: core.GiB, GPUsPerTask: []core.Gres{{Name: "gpu", Count: 1}}},
 			}
 			s.Extra = &core.Extra{
-				Reservation: "maint", Dependency: "afterok:7", Licenses: "matlab:2", Distribution: "plane=2",
-				Segment: 2, Constraint: "fast", Comment: "why",
+				Reservation: "maint", Dependency: coretest.Dependency("afterok:7"), Licenses: coretest.Licenses("matlab:2"),
+				Distribution: "plane=2",
+				Segment:      2, Constraint: coretest.Constraint("fast"), Comment: "why",
 				Kept: &core.KeptOptions{Slurm: map[string]string{
 					"gpus": "4", "gpus-per-node": "2", "gpus-per-socket": "1", "gpus-per-task": "1",
 					"cpus-per-gpu": "2", "gpu-bind": "per_task:1", "gpu-freq": "low",

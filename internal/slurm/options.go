@@ -281,7 +281,10 @@ var options = sync.OnceValue(func() []Option {
 		},
 		{
 			Long: "licenses", Short: 'L', Arg: required, Tools: allTools, Value: "NAME[:N],...",
-			Help: "licenses to hold while it runs", set: func(r *Request, v string) error { r.extra.Licenses = v; return nil },
+			Help: "licenses to hold while it runs", set: func(r *Request, v string) error {
+				r.extra.Licenses, _ = core.ParseLicenses(v) // the server refuses what does not parse
+				return nil
+			},
 		},
 		{
 			Long: "mail-type", Arg: required, Tools: allTools, Value: "LIST",

@@ -1,21 +1,23 @@
 package slurm
 
-import (
-	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
-)
+import "bireme.dev/bireme/internal/core"
 
 // The options that say which nodes a job gets.
 
-func constraint(r *Request, v string) error { r.extra.Constraint = v; return nil }
-func prefer(r *Request, v string) error     { r.extra.Prefer = v; return nil }
+// constraint keeps what does not parse, as prefer does: the server refuses it in its own words.
+func constraint(r *Request, v string) error {
+	r.extra.Constraint, _ = core.ParseConstraint(v)
+	return nil
+}
+func prefer(r *Request, v string) error     { r.extra.Prefer, _ = core.ParseConstraint(v); return nil }
 func contiguous(r *Request, _ string) error { r.extra.Contiguous = true; return nil }
 
 func switches(r *Request, v string) error {
-	if _, _, err := grammar.ParseSwitches(v); err != nil {
+	l, err := core.ParseSwitchLimit(v)
+	if err != nil {
 		return r.Fail(ExitError, "Invalid numeric value %q for --switches.", v)
 	}
-	r.extra.Switches = v
+	r.extra.Switches = l
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
@@ -159,18 +160,20 @@ func TestRareWishes(t *testing.T) {
 		"-G a100:2 --gpus-per-task=a100:1": {Kept: &core.KeptOptions{
 			Slurm: map[string]string{"gpus": "a100:2", "gpus-per-task": "a100:1"},
 		}},
-		"--mail-type=end,fail":                    {MailTypes: "END,FAIL"},
-		"-d afterok:1:2 --time-min=5":             {Dependency: "afterok:1:2", TimeMin: 300},
-		"--priority=TOP --wckey=w":                {Priority: &top, WCKey: "w"},
-		"--deadline=2026-11-15T02:00":             {Deadline: slurmtest.Day("02:00:00")},
-		"-m cyclic:block --contiguous":            {Distribution: "cyclic:block", Contiguous: true},
-		"--prefer=fast --kill-on-invalid-dep=yes": {Prefer: "fast", Kept: &core.KeptOptions{KillInvalid: &yes}},
-		"--switches=2@1:00:00 --segment=4":        {Switches: "2@1:00:00", Segment: 4},
+		"--mail-type=end,fail":         {MailTypes: "END,FAIL"},
+		"-d afterok:1:2 --time-min=5":  {Dependency: coretest.Dependency("afterok:1:2"), TimeMin: 300},
+		"--priority=TOP --wckey=w":     {Priority: &top, WCKey: "w"},
+		"--deadline=2026-11-15T02:00":  {Deadline: slurmtest.Day("02:00:00")},
+		"-m cyclic:block --contiguous": {Distribution: "cyclic:block", Contiguous: true},
+		"--prefer=fast --kill-on-invalid-dep=yes": {
+			Prefer: coretest.Constraint("fast"), Kept: &core.KeptOptions{KillInvalid: &yes},
+		},
+		"--switches=2@1:00:00 --segment=4": {Switches: coretest.Switches("2@1:00:00"), Segment: 4},
 		"--container=/b/../c": {
 			Container: &core.Container{Bundle: "/c", Submitter: true, ImageEnv: true},
 		},
 		"--container-image=/i/../a.sif":  {Container: &core.Container{Image: "/a.sif", Submitter: true, ImageEnv: true}},
-		"--get-user-env --tmp=1G -L a:2": {LoginEnv: true, TmpDisk: core.GiB, Licenses: "a:2"},
+		"--get-user-env --tmp=1G -L a:2": {LoginEnv: true, TmpDisk: core.GiB, Licenses: coretest.Licenses("a:2")},
 	} {
 		r, err := request(t, slurm.Sbatch, args)
 		if err != nil {

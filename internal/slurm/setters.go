@@ -58,7 +58,11 @@ func jobName(r *Request, v string) error   { r.Spec.Name = v; return nil }
 func jobID(r *Request, v string) error     { r.Step.Job = v; return nil }
 func mpi(r *Request, v string) error       { r.Step.MPI = v; return nil }
 
-func dependency(r *Request, v string) error { r.extra.Dependency = v; return nil }
+// dependency keeps what does not parse: the server refuses it in its own words.
+func dependency(r *Request, v string) error {
+	r.extra.Dependency, _ = core.ParseDependency(v)
+	return nil
+}
 
 func stdin(r *Request, v string) error  { r.Spec.IO.Stdin = v; return nil }
 func stdout(r *Request, v string) error { r.Spec.IO.Stdout = v; return nil }

@@ -192,7 +192,7 @@ func (c *taskConversion) dependsOn(key string) {
 			return
 		}
 	}
-	text := c.sub.Spec.More().Dependency
+	text := c.sub.Spec.More().Dependency.String()
 	if n, ok := c.raw.values[key].(*yaml.Node); ok && n.Kind == yaml.ScalarNode {
 		text = n.Value
 	}
@@ -234,7 +234,7 @@ func (c *taskConversion) fleets(key string) {
 		names = append(names, f.Name)
 	}
 	text := strings.Join(names, "|")
-	switch own := c.cfg.Additions.Constraint; {
+	switch own := c.cfg.Additions.Constraint.String(); {
 	case len(names) > 1 && c.nodes > 1 && own == "":
 		text = "[" + text + "]"
 	case own != "":

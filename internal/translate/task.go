@@ -115,9 +115,9 @@ func (c *taskConversion) head() {
 	c.moment("begin", a.Begin)
 	c.moment("deadline", a.Deadline)
 	if len(c.policy.Fleets) == 0 {
-		some("constraint", a.Constraint)
+		some("constraint", a.Constraint.String())
 	}
-	some("switches", a.Switches)
+	some("switches", a.Switches.String())
 	some("reservation", config.Value(c.policy.Reservation))
 	if c.cfg.Task != nil {
 		option := "no-requeue"

@@ -95,7 +95,10 @@ func (o *reservationFlags) change(now time.Time, f *pflag.FlagSet) (*core.Reserv
 	given("node-count", word(func() { c.NodeCount = &o.nodeCount }))
 	given("cores", word(func() { c.CoreCount = &o.cores }))
 	given("partition", word(func() { c.Partition = (*core.PartitionName)(&o.partition) }))
-	given("features", word(func() { c.Features = &o.features }))
+	given("features", word(func() {
+		features, _ := core.ParseConstraint(o.features) // the server refuses what does not parse
+		c.Features = &features
+	}))
 	given("users", word(func() { c.Users = wordsOf[core.UserName](o.users) }))
 	given("accounts", word(func() { c.Projects = wordsOf[core.ProjectName](o.accounts) }))
 	given("groups", word(func() { c.Groups = wordsOf[string](o.groups) }))
@@ -315,7 +318,7 @@ func (a reservations) print(r *client.Reservation, asJSON bool) error {
 	}
 	for _, more := range [][2]string{
 		{"partition", string(r.Partition)},
-		{"features", r.Features},
+		{"features", r.Features.String()},
 		{"flags", strings.ToLower(r.Flags.String())},
 		{"comment", r.Comment},
 	} {

@@ -107,7 +107,7 @@ func additions(c *config.Configuration) (out [][2]string) {
 	}
 	add("Partition", a.Partition)
 	add("QOS", a.QOS)
-	add("Constraint", a.Constraint)
+	add("Constraint", a.Constraint.String())
 	if a.Array != nil {
 		add("Array", a.Array.Tasks.String())
 	}

@@ -179,7 +179,8 @@ func kind(r *rand.Rand, nodes int) core.Spec {
 		s.Shape.Gres = []core.Gres{{Name: "gpu", Count: int64(1 + r.IntN(4))}}
 	}
 	if r.IntN(100) < 3 {
-		s.Extra = &core.Extra{Constraint: []string{"ib", "fat", "gpu&ib", "thin"}[r.IntN(4)]}
+		features := []string{"ib", "fat", "gpu&ib", "thin"}[r.IntN(4)]
+		s.Extra = &core.Extra{Constraint: Constraint(features)}
 	}
 	return s
 }

@@ -39,6 +39,19 @@ func (f *Features) Has(have []string) bool {
 	return !f.Any
 }
 
+// Meets reports whether a node with these features may be among those of a job, whatever the others are.
+func (c *Constraint) Meets(have []string) bool {
+	if c.All != nil && !c.All.Has(have) {
+		return false
+	}
+	for _, f := range c.Either {
+		if f.Has(have) {
+			return true
+		}
+	}
+	return len(c.Either) == 0
+}
+
 // Names gives every feature that occurs, each once, in order of appearance.
 func (c *Constraint) Names() (names []string) {
 	var add func(*Features)

@@ -13,13 +13,13 @@ type Additions struct {
 	Dependencies Dependencies // key depends_on
 	Partition    string       // one name, or several separated by commas
 	QOS          string
-	Account      string       // the project that pays; "": the one of the call
-	Time         core.Seconds // limit of the whole job; 0: none given, core.Forever: none wanted
-	Deadline     string       // a moment, see Moment
-	Begin        string       // a moment, see Moment
-	Constraint   string       // features of nodes, read by grammar.ParseConstraint
-	Switches     string       // N or N@TIME, read by grammar.ParseSwitches
-	Requeue      *bool        // start again after a node failed; nil: as retry says
+	Account      string          // the project that pays; "": the one of the call
+	Time         core.Seconds    // limit of the whole job; 0: none given, core.Forever: none wanted
+	Deadline     string          // a moment, see Moment
+	Begin        string          // a moment, see Moment
+	Constraint   core.Constraint // features of nodes
+	Switches     core.SwitchLimit
+	Requeue      *bool // start again after a node failed; nil: as retry says
 	Checkpoint   *Checkpoint
 	Runtime      string // core.RuntimeProcess, core.RuntimeContainer; "": by the image, else the project's
 }

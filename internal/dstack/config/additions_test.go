@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/dstack/config/tree"
 )
 
@@ -49,7 +50,8 @@ func TestAdditions(t *testing.T) {
 			{When: core.NeedAfterNotOK, Run: "eval"},
 		}},
 		Partition: "gpu,long", QOS: "high", Account: "physics", Time: 5400, Deadline: "2026-12-24T18:00:00",
-		Begin: "now+1hour", Constraint: "[rack1|rack2]&a100", Switches: "1@30", Requeue: &yes,
+		Begin: "now+1hour", Constraint: coretest.Constraint("[rack1|rack2]&a100"), Switches: coretest.Switches("1@30"),
+		Requeue:    &yes,
 		Checkpoint: &Checkpoint{Signal: 10, Grace: 300, SavedFile: "state.pt"}, Runtime: core.RuntimeProcess,
 	}
 	if diff := cmp.Diff(want, a); diff != "" {

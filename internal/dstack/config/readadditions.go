@@ -180,18 +180,20 @@ func (r additionReader) moment(n *tree.Node, p *path) (string, bool) {
 	})
 }
 
-func (r additionReader) constraint(n *tree.Node, p *path) (string, bool) {
-	return r.grammar(n, p, func(s string) error {
-		_, err := grammar.ParseConstraint(s)
+func (r additionReader) constraint(n *tree.Node, p *path) (c core.Constraint, ok bool) {
+	_, ok = r.grammar(n, p, func(s string) (err error) {
+		c, err = core.ParseConstraint(s)
 		return err
 	})
+	return c, ok
 }
 
-func (r additionReader) switches(n *tree.Node, p *path) (string, bool) {
-	return r.grammar(n, p, func(s string) error {
-		_, _, err := grammar.ParseSwitches(s)
+func (r additionReader) switches(n *tree.Node, p *path) (l core.SwitchLimit, ok bool) {
+	_, ok = r.grammar(n, p, func(s string) (err error) {
+		l, err = core.ParseSwitchLimit(s)
 		return err
 	})
+	return l, ok
 }
 
 // timeLimit reads a limit as --time does, or a duration such as 36h, or off.
@@ -369,8 +371,8 @@ func (a *Additions) tags() (tags Tags) {
 	}
 	add("deadline", a.Deadline)
 	add("begin", a.Begin)
-	add("constraint", a.Constraint)
-	add("switches", a.Switches)
+	add("constraint", a.Constraint.String())
+	add("switches", a.Switches.String())
 	if a.Requeue != nil {
 		add("requeue", strconv.FormatBool(*a.Requeue))
 	}

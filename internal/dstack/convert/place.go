@@ -60,13 +60,14 @@ func (b *builder) place(spec *core.Spec) error {
 	if len(parts) > 0 && spec.Partition == "" {
 		spec.Partition = core.PartitionName(strings.Join(parts, ","))
 	}
-	if own := spec.Extra.Constraint; own != "" {
+	if own := spec.Extra.Constraint.String(); own != "" {
 		if len(features) > 0 {
 			own = "(" + own + ")"
 		}
 		features = append(features, own)
 	}
-	spec.Extra.Constraint = strings.Join(features, "&")
+	// admission refuses what does not parse
+	spec.Extra.Constraint, _ = core.ParseConstraint(strings.Join(features, "&"))
 	if len(p.Instances) > 0 {
 		return at.instances(p.Instances, spec)
 	}
@@ -143,7 +144,7 @@ func (at *Places) instances(list []config.InstanceSelector, spec *core.Spec) err
 	}
 	switch {
 	case len(yes) == 0:
-		spec.Extra.Constraint = "instance_selected" // no node has it
+		spec.Extra.Constraint, _ = core.ParseConstraint("instance_selected") // no node has it
 	case len(yes) <= int(spec.Shape.NodesMin):
 		spec.Extra.NodeList = strings.Join(yes, ",")
 	default:

@@ -191,9 +191,11 @@ func (b *builder) additions(spec *core.Spec) error {
 		x.Reservation = *r
 	}
 	if len(a.Dependencies.List) > 0 {
-		if x.Dependency, err = a.Dependencies.Text(b.o.Job); err != nil {
+		text, err := a.Dependencies.Text(b.o.Job)
+		if err != nil {
 			return err
 		}
+		x.Dependency, _ = core.ParseDependency(text) // admission refuses what does not parse
 	}
 	return nil
 }

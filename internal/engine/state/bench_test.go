@@ -202,7 +202,7 @@ func shaped(r *rand.Rand, i int) *Submit {
 		s.Shape.NodesMax, s.Shape.Tasks, s.Shape.CPUsPerTask = s.Shape.NodesMin, s.Shape.NodesMin, int32(1+kind.IntN(12))
 	}
 	if kind.IntN(100) < 3 {
-		s.Extra = &core.Extra{Constraint: strings.Clone("ib&fat")}
+		s.Extra = &core.Extra{Constraint: coretest.Constraint("ib&fat")}
 	}
 	s.TimeLimit = core.Seconds(600 * (1 + r.IntN(144)))
 	home := fmt.Sprintf("/home/%s/project%d", user, kind.IntN(20))

@@ -199,8 +199,9 @@ func (c *chaos) queue() {
 		b.Set(func(s *core.Spec) {
 			s.Shape.NodesMin, s.Shape.NodesMax = int32(1+c.choose(4)), int32(5+c.choose(8))
 			s.Extra = &core.Extra{
-				Constraint: c.pick("", "fast", "slow|fast", "[fast|slow]"), Licenses: c.pick("", "", "l:2"),
-				Switches: c.pick("", "1@30:00"),
+				Constraint: coretest.Constraint(c.pick("", "fast", "slow|fast", "[fast|slow]")),
+				Licenses:   coretest.Licenses(c.pick("", "", "l:2")),
+				Switches:   coretest.Switches(c.pick("", "1@30:00")),
 			}
 		})
 	default:
@@ -303,10 +304,13 @@ func (c *chaos) nodeLife() {
 // asks submits and changes jobs with words that have a grammar of their own.
 func (c *chaos) asks() {
 	x := &core.Extra{
-		Constraint: c.pick("", "fast", "fast|slow", "[fast|slow]", "fast*2", "!fast", "fast&(slow|old)", "&"),
-		Licenses:   c.pick("", "l", "l:2", "l:2|m:1", "l,m", "nosuch"), Switches: c.pick("", "1", "1@10:00", "x"),
-		NodeList:   c.pick("", "", "n[1-2]"),
-		Dependency: c.pick("", "", "afterok:1", "afterany:2:3", "singleton", "afterok:1?afterok:2", "after"),
+		Constraint: coretest.Constraint(
+			c.pick("", "fast", "fast|slow", "[fast|slow]", "fast*2", "!fast", "fast&(slow|old)", "&")),
+		Licenses: coretest.Licenses(c.pick("", "l", "l:2", "l:2|m:1", "l,m", "nosuch")),
+		Switches: coretest.Switches(c.pick("", "1", "1@10:00", "x")),
+		NodeList: c.pick("", "", "n[1-2]"),
+		Dependency: coretest.Dependency(
+			c.pick("", "", "afterok:1", "afterany:2:3", "singleton", "afterok:1?afterok:2", "after")),
 	}
 	if c.choose(3) == 0 {
 		in := &UpdateJob{By: c.who(), Job: c.live()}

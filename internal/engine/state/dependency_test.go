@@ -64,7 +64,8 @@ func TestEndingsFromTheStore(t *testing.T) {
 			n := coretest.Node("n1").Build()
 			w.must(&Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
 			in := func(seen int64) *Submit {
-				spec := coretest.Job().Set(func(s *core.Spec) { s.Extra = &core.Extra{Dependency: tc.dependency} }).Spec()
+				x := &core.Extra{Dependency: coretest.Dependency(tc.dependency)}
+				spec := coretest.Job().Set(func(s *core.Spec) { s.Extra = x }).Spec()
 				return &Submit{By: core.Identity{User: "alice", UID: 1000}, Spec: spec, Ended: tc.ended, Seen: seen}
 			}
 			if _, err := w.do(in(499)); core.CodeOf(err) != core.Unavailable {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding"
 	"reflect"
 	"strings"
 	"testing"
@@ -85,7 +86,14 @@ func hostileSpecs(t *testing.T, path, kind string) (out []*core.Spec) {
 	}
 	switch kind {
 	case "text":
-		with(func(v reflect.Value) { v.SetString(strings.Repeat("x", speccheck.MaxLine+1)) })
+		with(func(v reflect.Value) {
+			long := strings.Repeat("x", speccheck.MaxLine+1)
+			if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+				_ = u.UnmarshalText([]byte(long))
+				return
+			}
+			v.SetString(long)
+		})
 	case "list":
 		with(func(v reflect.Value) {
 			if v.Kind() == reflect.Struct || v.Kind() == reflect.Pointer { // kept options

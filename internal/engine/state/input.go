@@ -170,7 +170,7 @@ type UpdateJob struct {
 
 	// Dependency is what a pending job waits for from now on; empty: nothing. Ended, Seen and Hidden are as in Submit, and
 	// so is Strict, for what it names.
-	Dependency *string
+	Dependency *core.Dependency
 	Ended      []*core.Job
 	Seen       int64
 	Hidden     []core.JobID `json:",omitempty"`

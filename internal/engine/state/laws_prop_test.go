@@ -230,7 +230,7 @@ func (c *chaos) submit() {
 		if c.choose(5) == 0 {
 			s.Extra = &core.Extra{
 				NodeList: c.pick("", "n1", "n[2-3]"), Exclude: c.pick("", "n1"),
-				Constraint: c.pick("", "fast"),
+				Constraint: coretest.Constraint(c.pick("", "fast")),
 			}
 		}
 	})
@@ -251,24 +251,25 @@ func (c *chaos) submit() {
 // depend lets a job wait for others.
 func (c *chaos) depend(s *core.Spec) {
 	x := *s.More()
-	sep := c.pick(",", "?")
+	sep, text := c.pick(",", "?"), ""
 	for i := range 1 + c.choose(3) {
 		if i > 0 {
-			x.Dependency += sep
+			text += sep
 		}
 		kind := c.pick("after", "afterany", "afterok", "afternotok", "aftercorr", "singleton")
-		x.Dependency += kind
+		text += kind
 		if kind == "singleton" {
 			continue
 		}
-		x.Dependency += fmt.Sprintf(":%d", 1+c.choose(int(c.st.rec.NextJob())))
+		text += fmt.Sprintf(":%d", 1+c.choose(int(c.st.rec.NextJob())))
 		if c.choose(4) == 0 {
-			x.Dependency += fmt.Sprintf("_%d", c.choose(6))
+			text += fmt.Sprintf("_%d", c.choose(6))
 		}
 		if kind == "after" && c.choose(2) == 0 {
-			x.Dependency += "+30"
+			text += "+30"
 		}
 	}
+	x.Dependency = coretest.Dependency(x.Dependency.String() + text)
 	if c.choose(4) == 0 {
 		x.Kept = &core.KeptOptions{KillInvalid: ptr(true)}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 )
 
 // season makes some jobs ask for licenses, reservations, an end by some time, or for less time.
@@ -12,7 +13,7 @@ func (c *chaos) season(s *core.Spec) {
 		return
 	}
 	x := *s.More()
-	x.Licenses = c.pick("", "", "l", "l:2", "l:3,m", "l:2|m", "m:9")
+	x.Licenses = coretest.Licenses(c.pick("", "", "l", "l:2", "l:3,m", "l:2|m", "m:9"))
 	x.Reservation = c.pick("", "", "r1", "r2", "r1,r2")
 	if c.choose(4) == 0 {
 		x.Deadline = c.now.Add(time.Duration(c.choose(4)) * time.Hour)
@@ -64,7 +65,7 @@ func (c *chaos) wish() {
 	in := &UpdateJob{By: root, Job: c.live()}
 	switch c.choose(3) {
 	case 0:
-		in.Wish.Licenses = &text
+		in.Wish.Licenses = ptr(coretest.Licenses(text))
 	case 1:
 		in.Wish.Reservation = &text
 	default:

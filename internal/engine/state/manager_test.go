@@ -27,6 +27,7 @@ func TestManagersSteerButDoNotWrite(t *testing.T) {
 	alice, bob := core.Identity{User: "alice", UID: 1000}, core.Identity{User: "bob", UID: 1001}
 	spec := coretest.Job().User("bob").Set(func(s *core.Spec) { s.UID, s.Project = 1001, "p" }).Spec()
 	id := w.must(&Submit{By: bob, Spec: spec}).(*Submitted).ID
+	dependency := coretest.Dependency("afterok:1")
 	text, number, seconds := "/home/alice/x", int32(7), core.Seconds(60)
 	moment, project, partition, qos := epoch, core.ProjectName("p"), core.PartitionName("main"), core.QOSName("q")
 	for name, in := range map[string]*UpdateJob{
@@ -41,7 +42,7 @@ func TestManagersSteerButDoNotWrite(t *testing.T) {
 		"throttle":   {Spec: core.SpecChange{Throttle: &number}},
 		"name":       {Name: &text},
 		"comment":    {Comment: &text},
-		"dependency": {Dependency: &text},
+		"dependency": {Dependency: &dependency},
 		"time":       {TimeLimit: &seconds},
 		"partition":  {Partition: &partition},
 		"qos":        {QOS: &qos},

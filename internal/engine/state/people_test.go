@@ -201,7 +201,7 @@ func TestBounds(t *testing.T) {
 		{"kill_grace", core.Extra{KillGrace: 61}},
 		{"invalid_node", core.Extra{NodeList: "n[1-1000000000]"}},
 		{"time_limit", core.Extra{Deadline: epoch - 1}},
-		{"invalid_switches", core.Extra{Switches: "few"}},
+		{"invalid_switches", core.Extra{Switches: coretest.Switches("few")}},
 		{"", core.Extra{KillGrace: 60}},
 	} {
 		reason, x := tc.reason, tc.x

@@ -331,8 +331,8 @@ func (s *script) spec(name string, o args) *core.Spec {
 	uid := s.user(user)
 	b.Set(func(sp *core.Spec) { sp.UID, sp.GID = uid, uid })
 	x := core.Extra{
-		NodeList: o["nodelist"], Exclude: o["exclude"], Constraint: o["constraint"],
-		Dependency: o["dependency"], Licenses: o["licenses"],
+		NodeList: o["nodelist"], Exclude: o["exclude"], Constraint: coretest.Constraint(o["constraint"]),
+		Dependency: coretest.Dependency(o["dependency"]), Licenses: coretest.Licenses(o["licenses"]),
 	}
 	wishes := s.wishes(b, &x, o)
 	wishes = s.times(&x, o) || wishes
@@ -395,8 +395,8 @@ func (s *script) spec(name string, o args) *core.Spec {
 			}
 		}
 	}
-	if x.NodeList+x.Exclude+x.Constraint+x.Dependency+x.Licenses != "" || x.Priority != nil || x.MaxPrice != 0 || wishes ||
-		s.rank(&x, o) {
+	if x.NodeList+x.Exclude != "" || !x.Constraint.IsZero() || !x.Dependency.IsZero() || !x.Licenses.IsZero() ||
+		x.Priority != nil || x.MaxPrice != 0 || wishes || s.rank(&x, o) {
 		b.Set(func(sp *core.Spec) { sp.Extra = &x })
 	}
 	return b.Spec()
@@ -593,11 +593,11 @@ func (s *script) update(p []string, o args) error {
 		case "partition":
 			in.Partition = ptr(core.PartitionName(v))
 		case "dependency":
-			in.Dependency = &v
+			in.Dependency = ptr(coretest.Dependency(v))
 		case "strict":
 			in.Strict = true
 		case "licenses":
-			in.Wish.Licenses = &v
+			in.Wish.Licenses = ptr(coretest.Licenses(v))
 		case "reservation":
 			in.Wish.Reservation = &v
 		case "deadline":
@@ -615,7 +615,7 @@ func (s *script) update(p []string, o args) error {
 		case "project":
 			in.Spec.Project = ptr(core.ProjectName(v))
 		case "constraint":
-			in.Spec.Constraint = &v
+			in.Spec.Constraint = ptr(coretest.Constraint(v))
 		case "gpus":
 			in.Spec.Gres = &[]core.Gres{{Name: "gpu", Count: int64(s.num(v))}}
 		case "nodelist":

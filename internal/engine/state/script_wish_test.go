@@ -44,7 +44,8 @@ var wishWords = map[string]bool{
 
 // wishes reads them and tells whether any needs Extra.
 func (s *script) wishes(b *coretest.JobBuilder, x *core.Extra, o args) bool {
-	x.Prefer, x.Contiguous, x.Switches = o["prefer"], o["contiguous"] != "", o["switches"]
+	x.Prefer, x.Contiguous = coretest.Constraint(o["prefer"]), o["contiguous"] != ""
+	x.Switches = coretest.Switches(o["switches"])
 	if v := o["segment"]; v != "" {
 		x.Segment = int32(s.num(v))
 	}
@@ -59,5 +60,5 @@ func (s *script) wishes(b *coretest.JobBuilder, x *core.Extra, o args) bool {
 			sp.Shape.Given |= core.GivenTasks
 		}
 	})
-	return x.Prefer != "" || x.Contiguous || x.Switches != "" || x.Segment != 0
+	return !x.Prefer.IsZero() || x.Contiguous || !x.Switches.IsZero() || x.Segment != 0
 }

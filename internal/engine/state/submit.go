@@ -60,7 +60,7 @@ func (in *Submit) prepare(s *State, spec *core.Spec) (*core.Job, error) {
 	if err := in.checkRun(s); err != nil {
 		return nil, err
 	}
-	if spec.More().Dependency != "" {
+	if !spec.More().Dependency.IsZero() {
 		if err := s.dependencies.Admit(in.lookup(), j); err != nil {
 			return nil, err
 		}

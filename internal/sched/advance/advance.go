@@ -148,7 +148,7 @@ func Options(books []*Reservation, s *core.Spec) (in []*Reservation, out bool) {
 // Key says what distinguishes the class of a job as regards advance reservations and licenses; "" for most jobs.
 func Key(books []*Reservation, s *core.Spec) string {
 	x := s.Extra
-	if len(books) == 0 && (x == nil || x.Reservation == "" && x.Licenses == "" && x.Signal == nil) {
+	if len(books) == 0 && (x == nil || x.Reservation == "" && x.Licenses.IsZero() && x.Signal == nil) {
 		return ""
 	}
 	in, out := Options(books, s)
@@ -163,8 +163,8 @@ func Key(books []*Reservation, s *core.Spec) string {
 		if x.Signal != nil && x.Signal.Reserve {
 			key += "+"
 		}
-		if x.Licenses != "" {
-			key += "|" + x.Licenses
+		if !x.Licenses.IsZero() {
+			key += "|" + x.Licenses.String()
 		}
 	}
 	return key

@@ -22,10 +22,8 @@ func RequestedTRES(spec *core.Spec) (all, node core.TRES) {
 	part := func(n int64) int64 { return (n + nodes - 1) / nodes }
 	all, node = tresOf(nodes, cpus, mem), tresOf(1, part(cpus), part(mem))
 	all, node = addGres(all, gres, 1), addGres(node, gres, nodes)
-	if x := spec.Extra; x != nil && x.Licenses != "" {
-		if ask := ParseLicenses(x.Licenses); !ask.Any { // of a choice it is not known yet which
-			all = addLicenses(all, ask.List)
-		}
+	if req := spec.More().Licenses.Request(); req != nil && !req.Any { // of a choice it is not known yet which
+		all = addLicenses(all, req.List)
 	}
 	return all, node
 }

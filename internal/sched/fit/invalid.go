@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 )
 
@@ -25,16 +24,14 @@ func invalidPart(s *core.Spec) string {
 	if x == nil {
 		return ""
 	}
-	for _, c := range [...]struct{ what, text string }{{"constraint", x.Constraint}, {"preferred constraint", x.Prefer}} {
-		if c.text == "" {
-			continue
-		}
-		if _, err := grammar.ParseConstraint(c.text); err != nil {
-			return fmt.Sprintf("its %s cannot be read: %v", c.what, err)
-		}
+	if err := x.Constraint.Fault(); err != nil {
+		return fmt.Sprintf("its constraint cannot be read: %v", err)
 	}
-	if !validSwitches(x) {
-		return fmt.Sprintf("its count of switches %q cannot be read", x.Switches)
+	if err := x.Prefer.Fault(); err != nil {
+		return fmt.Sprintf("its preferred constraint cannot be read: %v", err)
+	}
+	if x.Switches.Fault() != nil {
+		return fmt.Sprintf("its count of switches %q cannot be read", x.Switches.String())
 	}
 	if x.NodeList != "" {
 		if n, err := hostlist.Count(x.NodeList, 1<<20); err != nil || n == 0 {
@@ -46,19 +43,8 @@ func invalidPart(s *core.Spec) string {
 			return fmt.Sprintf("its list of nodes to avoid %q cannot be read", x.Exclude)
 		}
 	}
-	if x.Licenses != "" {
-		if _, _, err := grammar.ParseLicenses(x.Licenses); err != nil {
-			return fmt.Sprintf("its licences cannot be read: %v", err)
-		}
+	if err := x.Licenses.Fault(); err != nil {
+		return fmt.Sprintf("its licences cannot be read: %v", err)
 	}
 	return ""
-}
-
-// validSwitches reports whether a count of switches can be read, or there is none.
-func validSwitches(x *core.Extra) bool {
-	if x.Switches == "" {
-		return true
-	}
-	_, _, err := grammar.ParseSwitches(x.Switches)
-	return err == nil
 }

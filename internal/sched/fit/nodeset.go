@@ -100,8 +100,8 @@ func (s setSearch) candidates(c *grammar.Constraint, either *grammar.Features, v
 	all, required, room := w.scratch.candidates[:0], 0, int64(0)
 	for _, node := range view.Nodes {
 		r := req.TasksAt(view, node)
-		if r <= 0 || r < w.TasksPerNode || !req.Accepts(node, view) || !nodeMeets(c, node.Record) || either != nil &&
-			!either.Has(node.Record.Features) {
+		if r <= 0 || r < w.TasksPerNode || !req.Accepts(node, view) || c != nil && !c.Meets(node.Record.Features) ||
+			either != nil && !either.Has(node.Record.Features) {
 			continue
 		}
 		k := Candidate{Node: node, Tasks: r, Required: len(req.Required) > 0 && req.Required[node.Record.Name]}

@@ -60,7 +60,7 @@ func KeyOf(s *core.Spec) Key {
 	x := s.Extra
 	simple := hasNoSetRequest(s)
 	if simple && len(sh.Gres) == 0 && sh.More == nil && (x == nil || x.NodeList == "" && x.Exclude == "" &&
-		x.Constraint == "" && x.TmpDisk == 0 && x.Distribution == "" && x.GPU == nil) {
+		x.Constraint.IsZero() && x.TmpDisk == 0 && x.Distribution == "" && x.GPU == nil) {
 		return k
 	}
 	b := make([]byte, 0, 64)
@@ -72,7 +72,7 @@ func KeyOf(s *core.Spec) Key {
 		b = append(append(b, 0), x.Distribution...)
 		b = append(append(b, 0), x.NodeList...)
 		b = append(append(b, 0), x.Exclude...)
-		b = append(append(b, 0), x.Constraint...)
+		b = append(append(b, 0), x.Constraint.String()...)
 		b = strconv.AppendInt(append(b, 0), int64(x.TmpDisk), 10)
 		if x.GPU != nil {
 			b = fmt.Appendf(append(b, 0), "%s %q %d %d %d", x.GPU.Vendor, x.GPU.Names, x.GPU.MemMin, x.GPU.MemMax,

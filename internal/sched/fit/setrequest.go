@@ -33,16 +33,16 @@ func hasNoSetRequest(s *core.Spec) bool {
 	sh, x := &s.Shape, s.Extra
 	return (sh.NodesMax <= sh.NodesMin || sh.NodesMax <= 1) && (sh.More == nil || !sh.More.SpreadJob &&
 		!sh.More.UseMinNodes) &&
-		(x == nil || x.Prefer == "" && !x.Contiguous && x.Segment == 0 && validSwitches(x))
+		(x == nil || x.Prefer.IsZero() && !x.Contiguous && x.Segment == 0 && x.Switches.Fault() == nil)
 }
 
 // appendSetRequest names all that readSet reads beside the constraint.
 func appendSetRequest(b []byte, s *core.Spec) []byte {
 	sh, x, wide := &s.Shape, s.More(), s.Shape.Wide()
-	b = append(append(b, 0), x.Prefer...)
+	b = append(append(b, 0), x.Prefer.String()...)
 	b = strconv.AppendInt(append(b, 0), int64(x.Segment), 10)
 	for _, is := range [...]bool{
-		validSwitches(x), x.Contiguous, sh.Given&core.GivenTasks != 0, wide.SpreadJob,
+		x.Switches.Fault() == nil, x.Contiguous, sh.Given&core.GivenTasks != 0, wide.SpreadJob,
 		wide.UseMinNodes,
 	} {
 		b = strconv.AppendBool(b, is)
@@ -56,15 +56,11 @@ func (req *Request) readSet(s *core.Spec) {
 	w := setRequest{Contiguous: x.Contiguous, segment: x.Segment, spread: wide.SpreadJob}
 	ranged := sh.NodesMax > max(1, sh.NodesMin)
 	w.WantsMax, w.wantsMin = ranged && !wide.UseMinNodes, wide.UseMinNodes && (ranged || sh.NodesMax == 0)
-	if x.Prefer != "" {
-		w.Preferred = parseConstraint(x.Prefer)
-	}
-	if x.Constraint != "" {
-		if w.Preferred == nil && IsSimpleConstraint(x.Constraint) {
-			req.features = splitFeatures(x.Constraint)
-		} else {
-			w.Constraint, w.text = parseConstraint(x.Constraint), x.Constraint
-		}
+	w.Preferred = x.Prefer.Expr()
+	if list := x.Constraint.Features(); list != nil && w.Preferred == nil {
+		req.features = list
+	} else {
+		w.Constraint, w.text = x.Constraint.Expr(), x.Constraint.String()
 	}
 	// nodes follow from the counts
 	if c := w.Constraint; c != nil && len(c.Counts) > 0 && sh.NodesMin == 0 && sh.NodesMax == 0 {
@@ -125,34 +121,7 @@ func (w *setRequest) String() (t string) {
 	return t
 }
 
-// parseConstraint parses a constraint that admission has accepted. One that cannot be parsed is in Request.Invalid, and
-// its job fits nowhere.
-func parseConstraint(text string) *grammar.Constraint {
-	c, err := grammar.ParseConstraint(text)
-	if err != nil {
-		return nil
-	}
-	return c
-}
-
 // accepts reports whether a node may be among those of a job, whatever the others are.
 func (w *setRequest) accepts(n *core.Node) bool {
-	return w.Constraint == nil && w.Preferred == nil || nodeMeets(w.Constraint, n) || w.Preferred != nil &&
-		nodeMeets(w.Preferred, n)
-}
-
-// nodeMeets reports whether a node may be part of an allocation under a constraint.
-func nodeMeets(c *grammar.Constraint, n *core.Node) bool {
-	if c == nil {
-		return true
-	}
-	if c.All != nil && !c.All.Has(n.Features) {
-		return false
-	}
-	for _, f := range c.Either {
-		if f.Has(n.Features) {
-			return true
-		}
-	}
-	return len(c.Either) == 0
+	return w.Constraint == nil || w.Constraint.Meets(n.Features) || w.Preferred != nil && w.Preferred.Meets(n.Features)
 }

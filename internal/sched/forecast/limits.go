@@ -125,7 +125,7 @@ func (m *Model) allowsStart(j *modelJob, c *modelClass) bool {
 }
 
 // freeLicenses returns the licenses that a request gets, or nil if they are not free.
-func (m *Model) freeLicenses(ask *alloc.LicenseRequest) []core.License {
+func (m *Model) freeLicenses(ask *core.LicenseRequest) []core.License {
 	for i := range ask.List {
 		free := m.Licenses[ask.List[i].Name] >= ask.List[i].Total
 		if free && ask.Any {

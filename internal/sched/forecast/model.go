@@ -77,7 +77,7 @@ type Partition struct {
 type Class struct {
 	Spec       *core.Spec // of one of them
 	Partitions []ClassPartition
-	Licenses   *alloc.LicenseRequest  // nil: none
+	Licenses   *core.LicenseRequest   // nil: none
 	Advances   []*advance.Reservation // advance reservations its jobs may run in
 	Confined   bool                   // and nowhere else
 }
@@ -121,7 +121,7 @@ type modelNode struct{ pool, place int32 }
 type modelClass struct {
 	pools      []classPool
 	limitAsk   *policy.Ask // for limits
-	licenses   *alloc.LicenseRequest
+	licenses   *core.LicenseRequest
 	advances   []*advance.Reservation // advance reservations its jobs may run in,
 	confined   bool                   // and nowhere else
 	tasks      int64                  // of one job

@@ -68,7 +68,7 @@ func (ls *Licenses) Book(al *core.Alloc, sign int64) {
 
 // For returns the licenses that a request would get between two times, or nil if they are not free. own is the advance
 // reservation the job would run in.
-func (ls *Licenses) For(req *alloc.LicenseRequest, own *advance.Reservation, from, end core.Time) []core.License {
+func (ls *Licenses) For(req *core.LicenseRequest, own *advance.Reservation, from, end core.Time) []core.License {
 	for i := range req.List {
 		ok := ls.isFree(&req.List[i], own, from, end)
 		if ok && req.Any {
@@ -196,7 +196,7 @@ func (ls *Licenses) AddHolder(al *core.Alloc, end core.Time) {
 func (ls *Licenses) ForgetHolders() { ls.holders = nil }
 
 // Missing returns the name of a license of a request that is not free now; "": the request can be served.
-func (ls *Licenses) Missing(req *alloc.LicenseRequest, own *advance.Reservation) (name string) {
+func (ls *Licenses) Missing(req *core.LicenseRequest, own *advance.Reservation) (name string) {
 	for i := range req.List {
 		l := &req.List[i]
 		if p := ls.pools[l.Name]; p != nil && l.Total <= p.Total-p.Used && l.Total <= ls.left(l.Name, own, ls.Now) {

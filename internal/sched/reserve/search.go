@@ -17,12 +17,12 @@ type Request struct {
 	Job             *core.Job
 	Fit             *fit.Request // one per class: cached searches are found by it
 	Where           *cluster.Candidates
-	Licenses        *alloc.LicenseRequest // nil: none
-	MayDelayAdvance bool                  // it may overlap advance reservations that allow a delay
-	Length          core.Time             // how long it is planned to run
-	FillsWindow     bool                  // it runs to the end of its advance reservation's window, if that is longer
-	From            core.Time             // the earliest start allowed; 0: any
-	Last            core.Time             // if set, the search stops after this time
+	Licenses        *core.LicenseRequest // nil: none
+	MayDelayAdvance bool                 // it may overlap advance reservations that allow a delay
+	Length          core.Time            // how long it is planned to run
+	FillsWindow     bool                 // it runs to the end of its advance reservation's window, if that is longer
+	From            core.Time            // the earliest start allowed; 0: any
+	Last            core.Time            // if set, the search stops after this time
 }
 
 // search goes through the times at which resources come free, until the job fits.

@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
 
@@ -21,8 +22,10 @@ func TestNamesReachNoTerminal(t *testing.T) {
 		IO:   core.IO{WorkDir: "/" + evil, Stdout: "/" + evil},
 		From: core.Origin{Command: "/" + evil, Line: "sbatch " + evil, Host: evil},
 		Extra: &core.Extra{
-			Comment: evil, WCKey: evil, Constraint: evil, Licenses: evil, Reservation: evil,
-			MailUser: evil, MailTypes: "ALL", Kept: &core.KeptOptions{Slurm: map[string]string{"extra": evil, "network": evil}},
+			Comment: evil, WCKey: evil, Constraint: coretest.Constraint(evil), Licenses: coretest.Licenses(evil),
+			Reservation: evil,
+			MailUser:    evil, MailTypes: "ALL",
+			Kept: &core.KeptOptions{Slurm: map[string]string{"extra": evil, "network": evil}},
 		},
 	}
 	c := (&slurmtest.Cluster{

@@ -34,7 +34,7 @@ var AcctFields = []AcctField{
 	{"BlockID", 16, blank},
 	{"Cluster", 10, func(r *AcctRow) string { return r.Cluster }},
 	{"Comment", 14, ofJob(func(j *client.Job) string { return j.Spec.More().Comment })},
-	{"Constraints", 19, ofJob(func(j *client.Job) string { return j.Spec.More().Constraint })},
+	{"Constraints", 19, ofJob(func(j *client.Job) string { return j.Spec.More().Constraint.String() })},
 	{"ConsumedEnergy", 14, blank},
 	{"ConsumedEnergyRaw", 17, blank},
 	{"Container", 19, blank},
@@ -174,7 +174,7 @@ var AcctFields = []AcctField{
 	})},
 	{"StdOut", 20, ofJob(func(j *client.Job) string { return slurm.OutPath(&j.Job, j.Spec.IO.Stdout) })},
 	{"Restarts", 8, ofJob(func(j *client.Job) string { return num(slurm.Restarts(&j.Job)) })},
-	{"Licenses", 10, ofJob(func(j *client.Job) string { return j.Spec.More().Licenses })},
+	{"Licenses", 10, ofJob(func(j *client.Job) string { return j.Spec.More().Licenses.String() })},
 }
 
 func blank(*AcctRow) string { return "" }

@@ -124,7 +124,7 @@ func acctJob(r *AcctRow) AcctJSON {
 	j, s := r.Job, r.Job.Spec
 	want := asked(s)
 	out := AcctJSON{
-		Account: string(s.Project), Cluster: r.Cluster, Constraints: s.More().Constraint, Group: s.GID,
+		Account: string(s.Project), Cluster: r.Cluster, Constraints: s.More().Constraint.String(), Group: s.GID,
 		JobID: int64(j.ID), Name: s.Name,
 		Nodes: r.nodeList(), Partition: partitionOf(&j.Job), Priority: j.Priority, QOS: string(s.QOS),
 		User: string(s.User), WorkDir: s.IO.WorkDir,

@@ -222,7 +222,7 @@ var QueueFields = []Field[QueueRow]{
 		return dependencyText(r.Job)
 	}},
 	{Letter: 'f', Name: "Feature", Title: "FEATURES", Full: true, Value: func(r *QueueRow) string {
-		return orNull(more(r).Constraint)
+		return orNull(more(r).Constraint.String())
 	}},
 	{Letter: 'h', Name: "OverSubscribe", Title: "OVER_SUBSCRIBE", Full: true, Value: func(r *QueueRow) string {
 		return oversubscribe(r.Job.Spec)
@@ -247,7 +247,7 @@ var QueueFields = []Field[QueueRow]{
 		return orNull(more(r).WCKey)
 	}},
 	{Letter: 'W', Name: "Licenses", Title: "LICENSES", Full: true, Value: func(r *QueueRow) string {
-		return orNull(more(r).Licenses)
+		return orNull(more(r).Licenses.String())
 	}},
 	{Letter: 'X', Name: "CoreSpec", Title: "CORE_SPEC", Value: func(*QueueRow) string { return "N/A" }},
 	{Letter: 'z', Name: "SCT", Title: "S:C:T", Value: func(*QueueRow) string { return "*:*:*" }},
@@ -272,7 +272,9 @@ var QueueFields = []Field[QueueRow]{
 	{Letter: 'O', Name: "Contiguous", Title: "CONTIGUOUS", Full: true, Value: func(r *QueueRow) string {
 		return boolText(more(r).Contiguous, "1", "0")
 	}},
-	{Name: "Prefer", Title: "PREFER", Full: true, Value: func(r *QueueRow) string { return orNull(more(r).Prefer) }},
+	{Name: "Prefer", Title: "PREFER", Full: true, Value: func(r *QueueRow) string {
+		return orNull(more(r).Prefer.String())
+	}},
 	{Name: "ReqSwitch", Title: "REQ_SWITCH", Full: true, Value: func(r *QueueRow) string {
 		n, _, _ := wantedSwitches(more(r))
 		return num(n)
@@ -353,11 +355,11 @@ func batchHost(r *QueueRow) string {
 
 // wantedSwitches reads --switches back; the wait is negative if none was given.
 func wantedSwitches(x *core.Extra) (n int32, wait int64, ok bool) {
-	if x.Switches == "" {
-		return 0, 0, false
+	l := x.Switches
+	if wait = int64(l.Wait()); l.Wait() == core.Forever {
+		wait = -1
 	}
-	n, wait, err := grammar.ParseSwitches(x.Switches)
-	return n, wait, err == nil
+	return l.Count(), wait, l.Count() > 0
 }
 
 func minCPUsNode(s *core.Spec) int32 {
@@ -369,7 +371,7 @@ func dependencyText(j *client.Job) string {
 	if j.Needs != nil {
 		return j.Needs.String()
 	}
-	text := j.Spec.More().Dependency
+	text := j.Spec.More().Dependency.String()
 	if text == "" || j.State != core.Pending || j.Waiting != core.ReasonDependency &&
 		j.Waiting != core.ReasonDependencyNever {
 		return "(null)"

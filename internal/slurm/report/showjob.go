@@ -91,7 +91,7 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 			"StdIn="+slurm.OutPath(&j.Job, cmp.Or(s.IO.Stdin, "/dev/null")),
 			"StdOut="+slurm.OutPath(&j.Job, s.IO.Stdout))
 	}
-	if more.Switches != "" {
+	if !more.Switches.IsZero() {
 		lines = append(lines, "Switches="+switchText(more.Switches))
 	}
 	lines = append(lines, "Power=")
@@ -316,13 +316,13 @@ func showWishes(j *client.Job) []string {
 	}
 	lines := []string{
 		fmt.Sprintf("MinCPUsNode=%d %s MinTmpDiskNode=%s", minCPUsNode(s), memory, tmp),
-		fmt.Sprintf("Features=%s DelayBoot=00:00:00", orNull(more.Constraint)),
+		fmt.Sprintf("Features=%s DelayBoot=00:00:00", orNull(more.Constraint.String())),
 	}
 	if more.Reservation != "" {
 		lines = append(lines, "Reservation="+more.Reservation)
 	}
 	return append(lines, fmt.Sprintf("OverSubscribe=%s Contiguous=%s Licenses=%s Network=%s", oversubscribe(s),
-		boolText(more.Contiguous, "1", "0"), orNull(more.Licenses), orNull(more.SlurmOption("network"))))
+		boolText(more.Contiguous, "1", "0"), orNull(more.Licenses.String()), orNull(more.SlurmOption("network"))))
 }
 
 func zeroText(m core.Bytes) string {
@@ -353,10 +353,9 @@ func ShowStep(r *StepRow, o ShowOptions) string {
 }
 
 // switchText is --switches as scontrol shows it: the count, and the time to wait if one was given.
-func switchText(v string) string {
-	n, wait, err := grammar.ParseSwitches(v)
-	if err != nil || wait == grammar.Unlimited {
-		return v
+func switchText(l core.SwitchLimit) string {
+	if l.Fault() != nil || l.Wait() == core.Forever {
+		return l.String()
 	}
-	return strconv.Itoa(int(n)) + "@" + grammar.FormatClock(wait)
+	return strconv.Itoa(int(l.Count())) + "@" + grammar.FormatClock(int64(l.Wait()))
 }

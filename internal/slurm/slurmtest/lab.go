@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/core/taskset"
 )
 
@@ -112,10 +113,10 @@ func Lab() *Cluster {
 		Job(9, "arr", "01:08:57", Running("01:09:00", On("n001", 1)), arrayTask(3)),
 		Job(10, "arr", "01:08:57", Running("01:09:00", On("n001", 1)), arrayTask(4)),
 		Job(11, "dep", "01:09:00", Waits(core.ReasonDependency), func(j *client.Job) {
-			j.Eligible, j.Spec.Extra = 0, &core.Extra{Dependency: "afterok:1"}
+			j.Eligible, j.Spec.Extra = 0, &core.Extra{Dependency: coretest.Dependency("afterok:1")}
 		}),
 		Job(12, "dep2", "01:09:01", Waits(core.ReasonDependency), func(j *client.Job) {
-			j.Eligible, j.Spec.Extra = 0, &core.Extra{Dependency: "afterany:1"}
+			j.Eligible, j.Spec.Extra = 0, &core.Extra{Dependency: coretest.Dependency("afterany:1")}
 		}),
 		Job(13, "wide", "01:09:03", Waits(core.ReasonResources), func(j *client.Job) {
 			j.Priority, j.Expected, j.Planned = 10607, Day("02:08:57"), "n[001-008]"
@@ -132,7 +133,9 @@ func Lab() *Cluster {
 			j.Priority = 10063
 			j.Spec.Nice, j.Spec.IO = 100, core.IO{WorkDir: "/tmp", Stdout: "/tmp/o.%j", Stderr: "/tmp/e.%j"}
 			j.Spec.From.Command = "sleep.sh"
-			j.Spec.Extra = &core.Extra{Comment: "hello world", Constraint: "fast", MailTypes: "END", MailUser: "a@b.c"}
+			j.Spec.Extra = &core.Extra{
+				Comment: "hello world", Constraint: coretest.Constraint("fast"), MailTypes: "END", MailUser: "a@b.c",
+			}
 		}),
 		Job(21, "wrap", "01:09:13", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) {
 			j.Expected, j.Planned = Day("02:18:00"), "n003"

@@ -106,6 +106,8 @@ func compile(t reflect.Type) value {
 	switch {
 	case t == hashType:
 		return hashValue
+	case parsedTypes[t].dec != nil:
+		return parsedTypes[t]
 	case t.Implements(jsonType), t.Implements(textType), reflect.PointerTo(t).Implements(jsonType),
 		reflect.PointerTo(t).Implements(textType):
 		return slow(t)
@@ -318,6 +320,43 @@ var hashValue = value{
 			}
 		}
 	},
+}
+
+// parsedTypes are the types of core that are stored as the text they were parsed from.
+var parsedTypes = map[reflect.Type]value{
+	reflect.TypeFor[core.Constraint]():  parsedValue[core.Constraint](),
+	reflect.TypeFor[core.Licenses]():    parsedValue[core.Licenses](),
+	reflect.TypeFor[core.SwitchLimit](): parsedValue[core.SwitchLimit](),
+	reflect.TypeFor[core.Dependency]():  parsedValue[core.Dependency](),
+}
+
+// parsedValue parses equal texts once per Decoder: the jobs of a user ask for the same things.
+func parsedValue[T interface {
+	IsZero() bool
+	String() string
+}, P interface {
+	*T
+	encoding.TextUnmarshaler
+}]() value {
+	t := reflect.TypeFor[T]()
+	return value{
+		zero: func(p unsafe.Pointer) bool { return (*(*T)(p)).IsZero() },
+		enc:  func(dst []byte, p unsafe.Pointer) []byte { return jsontext.AppendString(dst, (*(*T)(p)).String()) },
+		dec: func(d *Decoder, p unsafe.Pointer) {
+			b := d.r.Text()
+			if v, ok := d.parsed[parsedKey{t, string(b)}]; ok {
+				*(*T)(p) = v.(T)
+				return
+			}
+			if err := P(p).UnmarshalText(b); err != nil {
+				d.r.Fail("%w", err)
+				return
+			}
+			if len(b) <= internLen && len(d.parsed) < internMax {
+				d.parsed[parsedKey{t, string(b)}] = *(*T)(p)
+			}
+		},
+	}
 }
 
 func signed[T int | int32 | int64]() value {

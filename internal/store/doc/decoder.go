@@ -1,11 +1,23 @@
 package doc
 
-import "bireme.dev/bireme/internal/core/jsontext"
+import (
+	"reflect"
 
-// Decoder reads documents, one after another, and keeps equal strings once. It is for one goroutine.
+	"bireme.dev/bireme/internal/core/jsontext"
+)
+
+// Decoder reads documents, one after another, and keeps equal strings once, and what they were parsed as. It is for
+// one goroutine.
 type Decoder struct {
-	r    jsontext.Reader
-	seen map[string]string
+	r      jsontext.Reader
+	seen   map[string]string
+	parsed map[parsedKey]any
+}
+
+// parsedKey names a text that was parsed as a type.
+type parsedKey struct {
+	t    reflect.Type
+	text string
 }
 
 // Only short strings are worth a lookup, and a decoder must not remember the whole database.
@@ -17,7 +29,7 @@ const (
 func (d *Decoder) reset(text []byte) {
 	d.r.Reset(text)
 	if d.seen == nil {
-		d.seen = map[string]string{}
+		d.seen, d.parsed = map[string]string{}, map[parsedKey]any{}
 	}
 }
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding"
 	"fmt"
 	"reflect"
 
@@ -57,6 +58,12 @@ func fill(v reflect.Value, n *int) {
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[taskset.Set]() {
 			v.Set(reflect.ValueOf(taskset.Of(1, 5)))
+			return
+		}
+		if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok { // it keeps what does not parse
+			if err := u.UnmarshalText(fmt.Appendf(nil, "text %d", *n)); err != nil {
+				panic(fmt.Sprintf("storetest: cannot fill a %s: %v", v.Type(), err))
+			}
 			return
 		}
 		for i := range v.NumField() {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/named"
 )
@@ -136,33 +135,34 @@ func (a *Admission) ReservationsAndLicenses(in *Request, spec *core.Spec) error 
 			}
 		}
 	}
-	if x.Licenses != "" {
-		return a.checkLicenses(x.Licenses)
-	}
-	return nil
+	return a.checkLicenses(x.Licenses)
 }
 
 // checkLicenses refuses what can never be given: names that are not known, and more than there is.
-func (a *Admission) checkLicenses(text string) error {
-	list, any, err := grammar.ParseLicenses(text)
-	if err != nil {
+func (a *Admission) checkLicenses(asked core.Licenses) error {
+	if err := asked.Fault(); err != nil {
 		return core.Errorf(core.Invalid, "%v", err).Because("invalid_license")
 	}
+	req := asked.Request()
+	if req == nil {
+		return nil
+	}
 	possible := false
-	for _, l := range list {
+	for _, l := range req.List {
 		total, ok := a.cluster.LicenseTotals[l.Name]
 		switch {
 		case !ok:
 			return core.Errorf(core.Invalid, "there is no license %q", l.Name).Because("invalid_license")
-		case l.Count <= total:
+		case l.Total <= total:
 			possible = true
-		case !any:
-			return core.Errorf(core.Invalid, "the job requests %d of license %s; there are %d", l.Count, l.Name,
+		case !req.Any:
+			return core.Errorf(core.Invalid, "the job requests %d of license %s; there are %d", l.Total, l.Name,
 				total).Because("invalid_license")
 		}
 	}
 	if !possible {
-		return core.Errorf(core.Invalid, "there are not enough licenses for any of %q", text).Because("invalid_license")
+		return core.Errorf(core.Invalid, "there are not enough licenses for any of %q",
+			asked.String()).Because("invalid_license")
 	}
 	return nil
 }

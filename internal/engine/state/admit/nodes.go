@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
@@ -46,20 +45,15 @@ func (a *Admission) checkExtra(x *core.Extra) error {
 	return nil
 }
 
-// checkConstraints reads what a job asks of its nodes as a whole.
+// checkConstraints refuses what does not parse of what a job asks of its nodes as a whole.
 func (a *Admission) checkConstraints(x *core.Extra) error {
-	for _, text := range []string{x.Constraint, x.Prefer} {
-		if text == "" {
-			continue
-		}
-		if _, err := grammar.ParseConstraint(text); err != nil {
+	for _, c := range [...]core.Constraint{x.Constraint, x.Prefer} {
+		if err := c.Fault(); err != nil {
 			return core.Errorf(core.Invalid, "%v", err).Because("invalid_feature")
 		}
 	}
-	if x.Switches != "" {
-		if _, _, err := grammar.ParseSwitches(x.Switches); err != nil {
-			return core.Errorf(core.Invalid, "%v", err).Because("invalid_switches")
-		}
+	if err := x.Switches.Fault(); err != nil {
+		return core.Errorf(core.Invalid, "%v", err).Because("invalid_switches")
 	}
 	return nil
 }
@@ -165,15 +159,11 @@ func (a *Admission) checkFeaturesExist(spec *core.Spec) *fit.Unsatisfiable {
 	if x == nil {
 		return nil
 	}
-	for _, text := range [...]string{x.Constraint, x.Prefer} {
-		if text == "" {
+	for _, c := range [...]core.Constraint{x.Constraint, x.Prefer} {
+		if c.Expr() == nil {
 			continue
 		}
-		c, err := grammar.ParseConstraint(text)
-		if err != nil {
-			continue // admitConstraints has refused it
-		}
-		for _, name := range c.Names() {
+		for _, name := range c.Expr().Names() {
 			if !a.featureExists(name) {
 				return &fit.Unsatisfiable{Reason: "invalid_feature", Text: fmt.Sprintf("no node has the feature %q", name)}
 			}

@@ -6,10 +6,8 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/named"
-	"bireme.dev/bireme/internal/sched/fit"
 )
 
 // chooseNodes turns what is asked for into nodes; chosen tells that they are free by then.
@@ -19,10 +17,8 @@ func (a *Reservations) chooseNodes(r *core.AdvanceReservation) (chosen bool, err
 			return false, core.Errorf(core.Invalid, "there is no partition %q", r.Partition).Because("invalid_partition")
 		}
 	}
-	if r.Features != "" {
-		if _, err := grammar.ParseConstraint(r.Features); err != nil {
-			return false, core.Errorf(core.Invalid, "features: %v", err).Because("invalid_feature")
-		}
+	if err := r.Features.Fault(); err != nil {
+		return false, core.Errorf(core.Invalid, "features: %v", err).Because("invalid_feature")
 	}
 	if r.NodeCount < 0 || r.CoreCount < 0 {
 		return false, core.Errorf(core.Invalid, "counts must not be negative").Because("invalid_node_count")
@@ -193,7 +189,7 @@ func (a *Reservations) candidates(r *core.AdvanceReservation, not map[core.NodeN
 	var out []candidate
 	for n := range a.rec.Nodes() {
 		if !n.Usable() || taken[n.Name] || not[n.Name] || !a.cluster.InPartition(n, r.Partition) ||
-			!fit.MeetsConstraint(r.Features, n) {
+			!r.Features.IsMetBy(n) {
 			continue
 		}
 		_, free := a.busyUntil(n.Name)

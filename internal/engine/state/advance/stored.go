@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
@@ -29,10 +28,8 @@ func Stored(r *core.AdvanceReservation) string {
 	if err := checkRecurrence(r); err != nil {
 		return err.Error()
 	}
-	if r.Features != "" {
-		if _, err := grammar.ParseConstraint(r.Features); err != nil {
-			return "features: " + err.Error()
-		}
+	if err := r.Features.Fault(); err != nil {
+		return "features: " + err.Error()
 	}
 	if r.Nodes != "" {
 		if _, err := hostlist.Expand(r.Nodes, hostlist.MaxRequest); err != nil {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/jobs"
@@ -67,12 +66,12 @@ func (d *Dependencies) indexNames() {
 // noSuchJob is an id that no job gets.
 const noSuchJob core.JobID = 1 << 62
 
-// Admit reads a dependency. What it names that never was is dropped, as Slurm 22.05 does.
+// Admit gives a job the needs of its dependency. What that names that never was is dropped, as Slurm 22.05 does.
 func (d *Dependencies) Admit(in *Lookup, j *core.Job) error {
-	needs, err := grammar.ParseDependency(j.Spec.More().Dependency)
-	if err != nil {
+	if err := j.Spec.More().Dependency.Fault(); err != nil {
 		return core.Errorf(core.Invalid, "%v", err).Because("invalid_dependency")
 	}
+	needs := j.Spec.More().Dependency.Needs().Clone()
 	if in.Strict {
 		if err := d.checkTargets(in, needs); err != nil {
 			return err
@@ -246,20 +245,20 @@ func Reason(j *core.Job) core.Reason {
 	return core.ReasonDependency
 }
 
-// Update gives a pending job another dependency, or none with an empty text. The caller stores the record, then calls
+// Update gives a pending job another dependency, or none with an empty one. The caller stores the record, then calls
 // EvaluateNew.
-func (d *Dependencies) Update(next *core.Job, spec *core.Spec, text string, in *Lookup) error {
+func (d *Dependencies) Update(next *core.Job, spec *core.Spec, to core.Dependency, in *Lookup) error {
 	if next.State != core.Pending {
 		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
 	}
-	if n := len(text); n > speccheck.MaxLine {
+	if n := len(to.String()); n > speccheck.MaxLine {
 		return speccheck.TooLong("dependency", n, speccheck.MaxLine)
 	}
 	x := *spec.More()
-	x.Dependency = text
+	x.Dependency = to
 	spec.Extra = &x
 	was := next.Needs != nil
-	if x.Dependency == "" {
+	if x.Dependency.IsZero() {
 		if next.Needs = nil; was {
 			next.Reason = core.ReasonNone
 			next.Eligible = max(d.rec.Now(), spec.Begin)

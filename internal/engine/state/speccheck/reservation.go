@@ -19,7 +19,7 @@ var reservationTable = fieldTable[core.AdvanceReservation]{
 		{"name", 128, func(r *core.AdvanceReservation) string { return r.Name }},
 		{"nodes", maxReservedNodes, func(r *core.AdvanceReservation) string { return r.Nodes }},
 		{"partition", maxName, func(r *core.AdvanceReservation) string { return string(r.Partition) }},
-		{"features", maxPath, func(r *core.AdvanceReservation) string { return r.Features }},
+		{"features", maxPath, func(r *core.AdvanceReservation) string { return r.Features.String() }},
 		{"comment", maxPath, func(r *core.AdvanceReservation) string { return r.Comment }},
 	},
 	numbers: []numberField[core.AdvanceReservation]{

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 )
 
 // Whoever adds a field to reservations says how large it may be.
@@ -46,7 +47,7 @@ func TestReservationBounds(t *testing.T) {
 			"partition has 1025 bytes; the limit is 1024",
 		},
 		{
-			func(r *core.AdvanceReservation, n int) { r.Features = long(4096 + n) },
+			func(r *core.AdvanceReservation, n int) { r.Features = coretest.Constraint(long(4096 + n)) },
 			"features has 4097 bytes; the limit is 4096",
 		},
 		{func(r *core.AdvanceReservation, n int) { r.Comment = long(4096 + n) }, "comment has 4097 bytes; the limit is 4096"},

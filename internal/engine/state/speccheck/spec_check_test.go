@@ -1,6 +1,7 @@
 package speccheck
 
 import (
+	"encoding"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,6 +14,9 @@ type leaf struct {
 	path string
 	typ  reflect.Type
 }
+
+// parsedText is what the types have that are sent as texts.
+var parsedText = reflect.TypeFor[encoding.TextUnmarshaler]()
 
 // leaves lists all fields of a struct, those of structs within it as a path.
 func leaves(prefix string, t reflect.Type) (out []leaf) {
@@ -29,6 +33,13 @@ func leaves(prefix string, t reflect.Type) (out []leaf) {
 		}
 		if ft.Kind() == reflect.Pointer && ft.Elem().Kind() == reflect.Struct {
 			ft = ft.Elem()
+		}
+		if reflect.PointerTo(ft).Implements(parsedText) {
+			if ft.Kind() == reflect.Struct {
+				ft = reflect.TypeFor[string]()
+			}
+			out = append(out, leaf{path, ft})
+			continue
 		}
 		if ft.Kind() == reflect.Struct && ft.PkgPath() == reflect.TypeFor[core.Spec]().PkgPath() {
 			out = append(out, leaves(path+".", ft)...)

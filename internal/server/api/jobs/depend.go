@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/store"
@@ -20,11 +19,11 @@ const (
 // endings looks up how the jobs ended that a dependency names and that have left memory. The snapshot comes first: a
 // job that leaves it later is known to the engine.
 func (a *Submissions) endings(ctx context.Context, who *call.Caller, in *state.Submit) error {
-	text := in.Spec.More().Dependency
-	if text == "" {
+	d := in.Spec.More().Dependency
+	if d.IsZero() {
 		return nil
 	}
-	x, err := a.ended(ctx, who, text)
+	x, err := a.ended(ctx, who, d)
 	in.Ended, in.Seen, in.Hidden = x.jobs, x.seen, x.hidden
 	return err
 }
@@ -36,11 +35,11 @@ type needed struct {
 	hidden []core.JobID // those the caller is not to know of
 }
 
-// ended is the same for any dependency.
-func (a *Submissions) ended(ctx context.Context, who *call.Caller, text string) (out needed, err error) {
-	needs, err := grammar.ParseDependency(text)
-	if err != nil {
-		return out, nil //nolint:nilerr // the engine refuses it in its own words
+// ended is the same for any dependency. One that does not parse is refused by the engine, in its own words.
+func (a *Submissions) ended(ctx context.Context, who *call.Caller, d core.Dependency) (out needed, err error) {
+	needs := d.Needs()
+	if needs == nil {
+		return out, nil
 	}
 	v, err := a.Viewer(who)
 	if err != nil {

@@ -1,6 +1,7 @@
 package scontrol
 
 import (
+	"encoding"
 	"math"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ var asks = sync.OnceValue(func() map[string]func(v string, u *client.Update) boo
 		"arraytaskthrottle": func(v string, u *client.Update) bool { return count(&u.Throttle, v, 0) },
 		"cpuspertask":       func(v string, u *client.Update) bool { return count(&u.CPUsPerTask, v, 1) },
 		"excnodelist":       func(v string, u *client.Update) bool { return text(&u.Exclude, v) },
-		"features":          func(v string, u *client.Update) bool { return text(&u.Constraint, v) },
+		"features":          func(v string, u *client.Update) bool { return parse(&u.Constraint, v) },
 		"gres":              gres,
 		"mincpusnode":       func(v string, u *client.Update) bool { return count(&u.MinCPUs, v, 0) },
 		"minmemorycpu":      func(v string, u *client.Update) bool { return memory(&u.MemPerCPU, v) },
@@ -26,10 +27,10 @@ var asks = sync.OnceValue(func() map[string]func(v string, u *client.Update) boo
 		"numcpus":           func(v string, u *client.Update) bool { return count(&u.CPUs, v, 1) },
 		"numnodes":          nodeCount,
 		"numtasks":          func(v string, u *client.Update) bool { return count(&u.Tasks, v, 1) },
-		"prefer":            func(v string, u *client.Update) bool { return text(&u.Prefer, v) },
+		"prefer":            func(v string, u *client.Update) bool { return parse(&u.Prefer, v) },
 		"reqnodelist":       func(v string, u *client.Update) bool { return text(&u.NodeList, v) },
 		"requeue":           mayRequeue,
-		"switches":          func(v string, u *client.Update) bool { return text(&u.Switches, v) },
+		"switches":          func(v string, u *client.Update) bool { return parse(&u.Switches, v) },
 		"taskspernode":      func(v string, u *client.Update) bool { return count(&u.TasksPerNode, v, 0) },
 	}
 })
@@ -44,6 +45,15 @@ func text[T ~string](to **T, v string) bool {
 	t := T(v)
 	*to = &t
 	return true
+}
+
+// parse keeps what does not parse: the server refuses it in its own words.
+func parse[T any, P interface {
+	*T
+	encoding.TextUnmarshaler
+}](to **T, v string) bool {
+	*to = new(T)
+	return P(*to).UnmarshalText([]byte(v)) == nil
 }
 
 func count(to **int32, v string, least int64) bool {

@@ -221,7 +221,7 @@ func (s *session) readKey(r *request, p pair) error {
 		list := words[string](p.value)
 		c.Groups = &list
 	case "features":
-		c.Features = &p.value
+		parse(&c.Features, p.value)
 	case "comment":
 		c.Comment = &p.value
 	case "flags":

@@ -143,11 +143,11 @@ func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 		case "comment":
 			u.Comment = &pairs[i].value
 		case "dependency":
-			u.Dependency = &pairs[i].value
+			parse(&u.Dependency, p.value)
 		case "reservationname", "reservation":
 			u.Reservation = &pairs[i].value
 		case "licenses":
-			u.Licenses = &pairs[i].value
+			parse(&u.Licenses, p.value)
 		case "timemin":
 			least, ok := timeLimit(p.value)
 			if !ok {
