@@ -13,6 +13,9 @@ type UpdateUser struct {
 	Role     *core.Role        `json:"role,omitempty"`
 	Default  *core.ProjectName `json:"default_project,omitempty"`
 	Disabled *bool             `json:"disabled,omitempty"`
+
+	WCKeys       *[]string `json:"wckeys,omitempty"`
+	DefaultWCKey *string   `json:"default_wckey,omitempty"`
 }
 
 // PutMember is the body of PUT /api/v1/projects/{project}/members/{user}; the empty role takes the user out.

@@ -60,12 +60,16 @@ func (c *Client) PutQOS(ctx context.Context, q *core.QOS) error {
 		nil)
 }
 
-// DropQOS removes a QOS that nothing names.
-func (c *Client) DropQOS(ctx context.Context, name core.QOSName) error {
-	return c.do(ctx, call{method: "DELETE", path: api + "/qos/" + url.PathEscape(string(name))}, nil)
-}
+// What Drop deletes. A QOS leaves the lists that name it; it must be nobody's default. Users whose default project goes
+// get another of their projects, or none. A user leaves all projects, and tokens and keys go.
+const (
+	DropQOS     = "qos"
+	DropProject = "projects"
+	DropUser    = "users"
+)
 
-// DropProject removes a project that nothing needs.
-func (c *Client) DropProject(ctx context.Context, name core.ProjectName) error {
-	return c.do(ctx, call{method: "DELETE", path: api + "/projects/" + url.PathEscape(string(name))}, nil)
+// Drop deletes a QOS, a project or a user for whom no job runs or waits.
+func (c *Client) Drop(ctx context.Context, what, name string) error {
+	query := map[string]url.Values{DropQOS: {"unlist": {"1"}}, DropProject: {"members": {"1"}}}[what]
+	return c.do(ctx, call{method: "DELETE", path: api + "/" + what + "/" + url.PathEscape(name), query: query}, nil)
 }

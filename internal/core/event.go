@@ -83,6 +83,7 @@ type Changes struct {
 	Reservations     []*AdvanceReservation
 	GoneReservations []string
 	GoneProjects     []ProjectName
+	GoneUsers        []UserName
 	Fleets           []*Fleet
 	GoneFleets       []string
 	GoneTokens       []string

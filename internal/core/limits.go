@@ -18,6 +18,8 @@ type Limits struct {
 	MaxTRESPerNode    TRES   `json:"max_tres_per_node,omitempty"`
 	MaxTRESMinsPerJob TRES   `json:"max_tres_mins_per_job,omitempty"`
 	MaxWall           *int64 `json:"max_wall,omitempty"` // minutes a job
+	// MaxTRESRunMins is of associations. It is kept and shown and, as in Slurm, not enforced.
+	MaxTRESRunMins TRES `json:"max_tres_run_mins,omitempty"`
 	// priority below which a job gets no reservation
 	MinPrioThreshold *int64 `json:"min_prio_threshold,omitempty"`
 }
@@ -26,6 +28,7 @@ type Limits struct {
 // store.
 type QOS struct {
 	Name        QOSName `json:"name"`
+	ID          int64   `json:"id,omitempty"` // among QOS; the state gives it
 	Description string  `json:"description,omitempty"`
 	Created     Time    `json:"created,omitempty"`
 	Priority    uint32  `json:"priority,omitempty"`

@@ -11,11 +11,15 @@ type User struct {
 	Created  Time        `json:"created,omitempty"`
 	Disabled bool        `json:"disabled,omitempty"`
 	Email    string      `json:"email,omitempty"`
+	// Workload characterization keys that the user's jobs may name, sorted, and the one of those that name none.
+	WCKeys       []string `json:"wckeys,omitempty"`
+	DefaultWCKey string   `json:"default_wckey,omitempty"`
 }
 
 // Project is who pays and who may: a node in the account tree.
 type Project struct {
 	Name         ProjectName `json:"name"`
+	ID           int64       `json:"id,omitempty"` // among projects and members; the state gives it
 	Parent       ProjectName `json:"parent,omitempty"`
 	Created      Time        `json:"created,omitempty"`
 	Shares       int32       `json:"shares,omitempty"`  // of what its parent may use, beside its siblings; 0: one
@@ -39,6 +43,7 @@ const SharesParent = 1<<31 - 1
 // Member is a user's part in a project.
 type Member struct {
 	User   UserName `json:"user"`
+	ID     int64    `json:"id,omitempty"` // among projects and members; the state gives it
 	Role   Role     `json:"role"`
 	Shares int32    `json:"shares,omitempty"` // of what the project may use; 0: one
 	// Assoc is what holds for the user in this project alone.

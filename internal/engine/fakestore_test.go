@@ -165,6 +165,9 @@ func (f *fakestore) write(c *core.Changes) {
 	for _, n := range c.Nodes {
 		f.nodes[n.Name] = n
 	}
+	for _, n := range c.GoneUsers {
+		delete(f.users, n)
+	}
 	for _, u := range c.Users {
 		f.users[u.Name] = u
 	}

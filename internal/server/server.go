@@ -234,6 +234,9 @@ func (s *server) open(ctx context.Context) (err error) {
 			return fmt.Errorf("node %s of the config file: %w", n.Name, err)
 		}
 	}
+	if _, err := engine.Do(ctx, s.engine, &state.NumberPolicy{}); err != nil {
+		return fmt.Errorf("ids of an older server's policy: %w", err)
+	}
 	if err := s.ensureQOS(ctx); err != nil {
 		return err
 	}

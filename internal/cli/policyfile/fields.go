@@ -40,6 +40,7 @@ func limitFields[T any](of func(*T) *core.Limits) []field[T] {
 		{"max_tres_per_job", func(v *T) any { return &of(v).MaxTRESPerJob }},
 		{"max_tres_per_node", func(v *T) any { return &of(v).MaxTRESPerNode }},
 		{"max_tres_mins_per_job", func(v *T) any { return &of(v).MaxTRESMinsPerJob }},
+		{"max_tres_run_mins", func(v *T) any { return &of(v).MaxTRESRunMins }},
 		{"max_wall", func(v *T) any { return minutes{&of(v).MaxWall} }},
 		{"min_prio_threshold", func(v *T) any { return &of(v).MinPrioThreshold }},
 	}

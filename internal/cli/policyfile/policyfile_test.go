@@ -61,6 +61,7 @@ func TestNothingIsLeftOut(t *testing.T) {
 	filled(t, reflect.ValueOf(&q).Elem())
 	filled(t, reflect.ValueOf(&m).Elem())
 	filled(t, reflect.ValueOf(&p).Elem())
+	q.ID, p.ID, m.ID = 0, 0, 0 // the server's own
 	p.Members, p.Parent = []core.Member{m}, ""
 	q.Created, p.Created = 0, 0                    // the server's own
 	p.Owner, p.Public, p.Templates = "", false, "" // no policy

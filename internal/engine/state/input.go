@@ -203,6 +203,12 @@ type EnsureUser struct {
 	UnixName string
 }
 
+// DropUser deletes a user who has no live job: the user leaves all projects, and tokens and keys go. Reply: nil.
+type DropUser struct {
+	By   core.Identity
+	Name core.UserName
+}
+
 // PutUser and PutProject create or replace, PutToken makes a token. Reply: nil.
 type (
 	PutUser struct {
@@ -261,6 +267,7 @@ func (*Requeue) input()     {}
 func (*Suspend) input()     {}
 func (*EnsureUser) input()  {}
 func (*PutUser) input()     {}
+func (*DropUser) input()    {}
 func (*PutProject) input()  {}
 func (*PutMember) input()   {}
 func (*PutToken) input()    {}

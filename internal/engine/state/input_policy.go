@@ -11,15 +11,19 @@ type (
 	}
 	// DropQOS removes a QOS that nothing names any more. Reply: nil.
 	DropQOS struct {
-		By   core.Identity
-		Name core.QOSName
+		By     core.Identity
+		Name   core.QOSName
+		Unlist bool // take it out of the lists of projects, members and other QOS; it must be nobody's default
 	}
 	// DropProject removes a project that has no job, no project below it and is nobody's default. What was spent in it is
 	// forgotten. Reply: nil.
 	DropProject struct {
-		By   core.Identity
-		Name core.ProjectName
+		By      core.Identity
+		Name    core.ProjectName
+		Members bool // also if it is somebody's default: they get another of their projects, or none
 	}
+	// NumberPolicy gives ids to records of earlier versions that have none. Reply: nil.
+	NumberPolicy struct{}
 	// ApplyPolicy replaces every QOS, project and member that the policy names, all or nothing; with Prune those it does
 	// not name go. Reply: *core.PolicyDiff.
 	ApplyPolicy struct {
@@ -66,6 +70,7 @@ func (*Reconfigure) input()       {}
 func (*PutQOS) input()            {}
 func (*DropQOS) input()           {}
 func (*DropProject) input()       {}
+func (*NumberPolicy) input()      {}
 func (*UpdateReservation) input() {}
 func (*ApplyPolicy) input()       {}
 func (*PutReservation) input()    {}

@@ -65,11 +65,13 @@ var inputs = []inputKind{
 	kindOf((*DropCredential).apply),   // deletes
 	kindOf((*ResealCredential).apply), // the sealed text under another key
 	// People.
-	kindOf((*EnsureUser).apply),  // the user of a uid
-	kindOf((*PutUser).apply),     // creates or replaces
-	kindOf((*PutProject).apply),  // creates or replaces
-	kindOf((*DropProject).apply), // deletes
-	kindOf((*PutMember).apply),   // a role in a project
+	kindOf((*EnsureUser).apply),   // the user of a uid
+	kindOf((*PutUser).apply),      // creates or replaces
+	kindOf((*DropUser).apply),     // deletes
+	kindOf((*PutProject).apply),   // creates or replaces
+	kindOf((*DropProject).apply),  // deletes
+	kindOf((*PutMember).apply),    // a role in a project
+	kindOf((*NumberPolicy).apply), // ids of records that have none
 	// Tokens.
 	kindOf((*PutToken).apply),    // creates a token
 	kindOf((*UseToken).apply),    // a join token is used

@@ -179,8 +179,8 @@ func TestMembers(t *testing.T) {
 	w.must(&PutMember{By: root, Project: "p", User: "bob"})
 	p, _ := w.st.Snapshot().Project("p")
 	if want := []core.Member{
-		{User: "alice", Role: core.RoleAdmin},
-		{User: "carol", Role: core.RoleUser},
+		{User: "alice", ID: p.Member("alice").ID, Role: core.RoleAdmin},
+		{User: "carol", ID: p.Member("carol").ID, Role: core.RoleUser},
 	}; !reflect.DeepEqual(p.Members, want) {
 		t.Errorf("members %v, want %v", p.Members, want)
 	}

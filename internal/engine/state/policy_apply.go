@@ -72,7 +72,7 @@ func (in *ApplyPolicy) check(s *State, b *policyset.Set) {
 		if _, stays := b.QOS[q.Name]; stays {
 			continue
 		}
-		if who := b.QOSReference(s.policyUses(), q.Name); who != "" {
+		if who := b.QOSReference(s.policyUses(), q.Name, false); who != "" {
 			b.AddFault("qos."+string(q.Name), "qos_in_use", "QOS %s cannot be removed: %s names it", q.Name, who)
 		}
 	}
@@ -80,7 +80,7 @@ func (in *ApplyPolicy) check(s *State, b *policyset.Set) {
 		if _, stays := b.Projects[p.Name]; stays {
 			continue
 		}
-		if why := b.ProjectReference(s.policyUses(), p.Name); why != "" {
+		if why := b.ProjectReference(s.policyUses(), p.Name, false); why != "" {
 			b.AddFault("projects."+string(p.Name), "project_in_use", "project %s cannot be removed: %s", p.Name, why)
 		}
 	}

@@ -51,8 +51,11 @@ func (in *DropQOS) apply(s *State) (None, error) {
 	if _, ok := s.rec.QOSByName()[in.Name]; !ok {
 		return none, core.Errorf(core.NotFound, "there is no QOS %q", in.Name).Because("invalid_qos")
 	}
-	if who := s.currentPolicy().QOSReference(s.policyUses(), in.Name); who != "" {
+	if who := s.currentPolicy().QOSReference(s.policyUses(), in.Name, in.Unlist); who != "" {
 		return none, core.Errorf(core.Conflict, "QOS %s stays: %s names it", in.Name, who).Because("qos_in_use")
+	}
+	if in.Unlist {
+		s.unlistQOS(in.Name)
 	}
 	s.deleteQOS(in.Name)
 	return none, nil
@@ -65,8 +68,11 @@ func (in *DropProject) apply(s *State) (None, error) {
 	if _, ok := s.rec.Project(in.Name); !ok {
 		return none, core.Errorf(core.NotFound, "there is no project %q", in.Name).Because("invalid_project")
 	}
-	if why := s.currentPolicy().ProjectReference(s.policyUses(), in.Name); why != "" {
+	if why := s.currentPolicy().ProjectReference(s.policyUses(), in.Name, in.Members); why != "" {
 		return none, core.Errorf(core.Conflict, "project %s stays: %s", in.Name, why).Because("project_in_use")
+	}
+	if in.Members {
+		s.leaveDefault(in.Name)
 	}
 	s.deleteProject(in.Name)
 	return none, nil

@@ -157,13 +157,16 @@ func (s *script) apply(_ []string, o args) error {
 func (s *script) policy([]string, args) error {
 	p := s.w.st.Snapshot().Policy()
 	for i := range p.QOS {
+		p.QOS[i].ID = 0
 		s.printf("qos %s", asJSON(s.t, &p.QOS[i]))
 	}
 	for i := range p.Projects {
 		x := p.Projects[i]
 		x.Members = nil
+		x.ID = 0
 		s.printf("project %s", asJSON(s.t, &x))
 		for _, m := range p.Projects[i].Members {
+			m.ID = 0
 			s.printf("  member %s", asJSON(s.t, &m))
 		}
 	}

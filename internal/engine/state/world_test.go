@@ -243,6 +243,12 @@ func (d *disk) write(t failer, c *core.Changes) {
 	for _, n := range c.Nodes {
 		d.nodes[n.Name] = through(t, n)
 	}
+	for _, n := range c.GoneUsers {
+		delete(d.users, n)
+	}
+	for _, id := range c.GoneTokens {
+		delete(d.tokens, id)
+	}
 	for _, u := range c.Users {
 		d.users[u.Name] = through(t, u)
 	}

@@ -44,7 +44,8 @@ var audited = map[string]call.Auditing{
 		Action: "user.update", Object: "user {name}", When: call.Always,
 		Body: true,
 	},
-	"POST /projects": {Action: "project.create", Object: "project", When: call.Always, Body: true},
+	"DELETE /users/{name}": {Action: "user.delete", Object: "user {name}", When: call.Always},
+	"POST /projects":       {Action: "project.create", Object: "project", When: call.Always, Body: true},
 	"PATCH /projects/{project}": {
 		Action: "project.update", Object: "project {project}", When: call.Always,
 		Body: true,

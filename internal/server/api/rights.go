@@ -61,6 +61,7 @@ var rights = map[string]call.Right{
 	"GET /users/{name}":                         {Scope: core.ScopeRead},
 	"PATCH /users/{name}":                       {Scope: core.ScopeAdmin},
 	"GET /shares":                               {Scope: core.ScopeRead},
+	"DELETE /users/{name}":                      {Scope: core.ScopeAdmin},
 	"GET /projects":                             {Scope: core.ScopeRead},
 	"POST /projects":                            {Scope: core.ScopeAdmin},
 	"PATCH /projects/{project}":                 {Scope: core.ScopeAdmin},

@@ -213,6 +213,10 @@ func (a *API) table() []call.Route {
 			Handle: a.people.Shares, Query: call.PageQuery, Reply: client.ShareList{},
 		},
 		{
+			Method: "DELETE", Path: "/users/{name}", Summary: "Delete a user who has no unfinished job",
+			Handle: a.people.DropUser, Reply: call.OK{},
+		},
+		{
 			Method: "GET", Path: "/projects", Summary: "List projects", Handle: a.people.Projects, Query: call.PageQuery,
 			Reply: client.ProjectList{},
 		},

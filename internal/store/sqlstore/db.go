@@ -93,6 +93,9 @@ func addChanges(b *Batch, c *core.Changes, known *recent, seal store.Sealer) err
 	for _, n := range c.Nodes {
 		addNode(b, n)
 	}
+	for _, name := range c.GoneUsers {
+		gone(b, deleteUser, string(name))
+	}
 	for _, u := range c.Users {
 		addUser(b, u)
 	}

@@ -20,6 +20,8 @@ func addNode(b *Batch, n *core.Node) {
 	nodeDocs.add(b, n)
 }
 
+var deleteUser = &Insert{Cols: []string{"name"}, One: `DELETE FROM users WHERE name = $1`}
+
 var deleteNode = &Insert{Cols: []string{"name"}, One: `DELETE FROM nodes WHERE name = $1`}
 
 func goneNode(b *Batch, name core.NodeName) {

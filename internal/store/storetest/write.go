@@ -216,6 +216,7 @@ func testPolicy(t *testing.T, w *world) {
 		},
 		QOS: []*core.QOS{low}, GoneQOS: []core.QOSName{"high", "never"},
 		Reservations: []*core.AdvanceReservation{again}, GoneReservations: []string{"a", "b"},
+		GoneUsers:    []core.UserName{"ann", "never"},
 		GoneProjects: []core.ProjectName{"old"}, GoneTokens: []string{"t2", "never"},
 	})
 	w.same(w.load(), &store.Image{

@@ -175,6 +175,15 @@ func (r *Registry) DeleteProject(name core.ProjectName) {
 	}
 }
 
+// DeleteUser removes what a user has: keys, and access to repositories.
+func (r *Registry) DeleteUser(name core.UserName) {
+	for _, c := range r.s.Credentials() {
+		if !c.Kind.OfProject() && c.Owner == string(name) {
+			r.remove("", c.Key())
+		}
+	}
+}
+
 func without(list []*core.Credential, key core.CredentialKey) []*core.Credential {
 	return slices.DeleteFunc(list, func(o *core.Credential) bool { return o.Key() == key })
 }

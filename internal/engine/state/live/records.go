@@ -269,10 +269,29 @@ func (r *Records) TellPlannerNodeGone(name core.NodeName) {
 func (r *Records) PutQOS(q *core.QOS) (old *core.QOS) {
 	ownMap(&r.owned.qos, &r.qos)
 	old = r.qos[q.Name]
+	q.ID = r.qosID(q.Name, old)
 	r.qos[q.Name] = q
 	r.changes.QOS = append(slices.DeleteFunc(r.changes.QOS, func(o *core.QOS) bool { return o.Name == q.Name }), q)
 	r.Event(core.QOSChanged, core.Event{Data: nameData(`{"qos":`, string(q.Name))})
 	return old
+}
+
+// normalQOS has the id 1, as Slurm gives it.
+const normalQOS = "normal"
+
+// qosID is the id that a QOS has, or one more than the highest there is.
+func (r *Records) qosID(name core.QOSName, old *core.QOS) int64 {
+	if old != nil && old.ID != 0 {
+		return old.ID
+	}
+	if name == normalQOS {
+		return 1
+	}
+	last := int64(1)
+	for _, q := range r.qos {
+		last = max(last, q.ID)
+	}
+	return last + 1
 }
 
 // DeleteQOS deletes a QOS with its event and returns it.

@@ -20,10 +20,51 @@ type Directory struct {
 	t     *Tables
 	log   Journal
 	owned struct{ users, projects, tokens bool } // no snapshot shares these maps
+	ids   int64                                  // the last one given to a project or member
 }
 
 // NewDirectory makes the writer of tables.
-func NewDirectory(t *Tables, log Journal) *Directory { return &Directory{t: t, log: log} }
+func NewDirectory(t *Tables, log Journal) *Directory {
+	d := &Directory{t: t, log: log, ids: reservedIDs}
+	for _, p := range t.projects {
+		d.ids = max(d.ids, p.ID)
+		for i := range p.Members {
+			d.ids = max(d.ids, p.Members[i].ID)
+		}
+	}
+	return d
+}
+
+// reservedIDs are Slurm's: account root and user root in it, which are there without a record.
+const reservedIDs = 2
+
+// number gives a project and its members the ids that they have, or new ones.
+func (d *Directory) number(old, p *core.Project) {
+	if old == nil {
+		old = &core.Project{}
+	}
+	take := func(had int64) int64 {
+		if had == 0 {
+			d.ids++
+			had = d.ids
+		}
+		return had
+	}
+	if p.ID == 0 || p.ID != old.ID {
+		p.ID = take(old.ID)
+	}
+	for i := range p.Members { // the list may be the old record's: what is right is not written
+		m := &p.Members[i]
+		if had := old.Member(m.User).ID; m.ID == 0 || m.ID != had {
+			m.ID = take(had)
+		}
+	}
+}
+
+// Numbered reports whether a project and its members have their ids. Records of earlier versions have none.
+func Numbered(p *core.Project) bool {
+	return p.ID != 0 && !slices.ContainsFunc(p.Members, func(m core.Member) bool { return m.ID == 0 })
+}
 
 // Published notes that a snapshot has the tables as they are: each map is copied before its next change.
 func (d *Directory) Published() {
@@ -35,6 +76,12 @@ func (d *Directory) UsersByName() map[core.UserName]*core.User { return d.t.user
 
 // ProjectsByName is the present table of projects, to read.
 func (d *Directory) ProjectsByName() map[core.ProjectName]*core.Project { return d.t.projects }
+
+// Users lists all users, by name.
+func (d *Directory) Users() []*core.User { return d.t.Users() }
+
+// StoreUser stores a changed user.
+func (d *Directory) StoreUser(u *core.User) { d.putUser(u) }
 
 func (d *Directory) putUser(u *core.User) {
 	if !d.owned.users {
@@ -52,10 +99,31 @@ func (d *Directory) putUser(u *core.User) {
 	d.log.Event(core.UserChanged, core.Event{User: u.Name})
 }
 
+// DeleteUser removes a user and the user's tokens. The caller has taken the user out of all projects.
+func (d *Directory) DeleteUser(u *core.User) {
+	if !d.owned.users {
+		d.t.users, d.t.usersByUID, d.owned.users = maps.Clone(d.t.users), maps.Clone(d.t.usersByUID), true
+	}
+	delete(d.t.users, u.Name)
+	if u.UID != nil {
+		delete(d.t.usersByUID, *u.UID)
+	}
+	for _, id := range slices.Sorted(maps.Keys(d.t.tokens)) {
+		if t := d.t.tokens[id]; t.Kind == "user" && t.User == u.Name {
+			d.deleteToken(t)
+		}
+	}
+	c := d.log.Changes()
+	c.Users = slices.DeleteFunc(c.Users, func(o *core.User) bool { return o.Name == u.Name })
+	c.GoneUsers = append(c.GoneUsers, u.Name)
+	d.log.Event(core.UserChanged, core.Event{User: u.Name, Data: []byte(`{"gone":true}`)})
+}
+
 // StoreProject stores a project and returns the record that it replaces, nil if there was none.
 func (d *Directory) StoreProject(p *core.Project) (old *core.Project) {
 	d.ownProjects()
 	old = d.t.projects[p.Name]
+	d.number(old, p)
 	d.t.projects[p.Name] = p
 	c := d.log.Changes()
 	c.Projects = append(slices.DeleteFunc(c.Projects, func(o *core.Project) bool { return o.Name == p.Name }), p)

@@ -27,7 +27,7 @@ func (old *Set) Propose(policy *core.Policy, prune bool, keep core.ProjectName, 
 		}
 		q.Created = now
 		if was, ok := old.QOS[q.Name]; ok {
-			q.Created = was.Created
+			q.Created, q.ID = was.Created, was.ID
 		}
 		b.QOS[q.Name] = &q
 	}
@@ -41,6 +41,7 @@ func (old *Set) Propose(policy *core.Policy, prune bool, keep core.ProjectName, 
 		members := map[core.UserName]core.Member{}
 		if ok {
 			p.Created, p.Owner, p.Public, p.Templates = was.Created, was.Owner, was.Public, was.Templates
+			p.ID = was.ID
 			for _, m := range was.Members {
 				if !prune {
 					members[m.User] = m
@@ -55,6 +56,9 @@ func (old *Set) Propose(policy *core.Policy, prune bool, keep core.ProjectName, 
 			}
 			if m.Role == core.RoleNone {
 				m.Role = core.RoleUser
+			}
+			if m.ID = 0; ok {
+				m.ID = was.Member(m.User).ID
 			}
 			listed[m.User], members[m.User] = true, m
 		}
@@ -149,7 +153,7 @@ func fieldTexts(v any) map[string]string {
 	}
 	core.Assert(err == nil, "a policy record has no JSON: %v", err)
 	flatten("", tree, out)
-	for _, own := range []string{"name", "user", "created"} { // not settings
+	for _, own := range []string{"name", "user", "created", "id"} { // not settings
 		delete(out, own)
 	}
 	return out

@@ -18,14 +18,16 @@ type Uses struct {
 	Runs           []*core.Run
 }
 
-// QOSReference finds something that needs a QOS to be there.
-func (b *Set) QOSReference(u *Uses, name core.QOSName) string {
+// QOSReference finds something that needs a QOS to be there; lists that merely allow it count unless they may change.
+func (b *Set) QOSReference(u *Uses, name core.QOSName, listsChange bool) string {
 	for _, q := range named.Sorted(b.QOS) {
-		if q.Name != name && slices.Contains(q.Preempt, name) {
+		if !listsChange && q.Name != name && slices.Contains(q.Preempt, name) {
 			return "QOS " + string(q.Name)
 		}
 	}
-	uses := func(a *core.Association) bool { return a.DefaultQOS == name || slices.Contains(a.QOS, name) }
+	uses := func(a *core.Association) bool {
+		return a.DefaultQOS == name || !listsChange && slices.Contains(a.QOS, name)
+	}
 	for _, p := range named.Sorted(b.Projects) {
 		if uses(&p.Assoc) {
 			return "project " + string(p.Name)
@@ -49,8 +51,8 @@ func (b *Set) QOSReference(u *Uses, name core.QOSName) string {
 	return ""
 }
 
-// ProjectReference says what needs a project to be there.
-func (b *Set) ProjectReference(u *Uses, name core.ProjectName) string {
+// ProjectReference says what needs a project to be there; users whose default it is count unless they may change.
+func (b *Set) ProjectReference(u *Uses, name core.ProjectName, usersChange bool) string {
 	if name == u.DefaultProject {
 		return "the settings make it everybody's default"
 	}
@@ -60,7 +62,7 @@ func (b *Set) ProjectReference(u *Uses, name core.ProjectName) string {
 		}
 	}
 	for _, x := range named.Sorted(b.Users) {
-		if x.Default == name {
+		if !usersChange && x.Default == name {
 			return fmt.Sprintf("it is the default of %s", x.Name)
 		}
 	}

@@ -74,6 +74,15 @@ func (a *People) UpdateUser(_ http.ResponseWriter, r *http.Request, who *call.Ca
 	return a.putUser(r, who, &u, false)
 }
 
+// DropUser deletes a user who has no live job.
+func (a *People) DropUser(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	in := &state.DropUser{By: who.Identity, Name: core.UserName(r.PathValue("name"))}
+	if _, err := engine.Do(r.Context(), a.Engine, in); err != nil {
+		return nil, err
+	}
+	return call.OK{}, nil
+}
+
 func (a *People) putUser(r *http.Request, who *call.Caller, u *core.User, isNew bool) (any, error) {
 	if u.Role != "" && u.Role.Rank() == 0 {
 		return nil, core.Errorf(core.Invalid, "role: %q is none of user, manager, admin", u.Role)

@@ -97,14 +97,18 @@ func (a *People) DropQOS(_ http.ResponseWriter, r *http.Request, who *call.Calle
 		return nil, core.Errorf(core.Conflict, "QOS normal cannot be removed: it is the default").Because("qos_in_use")
 	}
 	if _, err := engine.Do(r.Context(), a.Engine,
-		&state.DropQOS{By: who.Identity, Name: core.QOSName(r.PathValue("name"))}); err != nil {
+		&state.DropQOS{
+			By: who.Identity, Name: core.QOSName(r.PathValue("name")), Unlist: r.URL.Query().Has("unlist"),
+		}); err != nil {
 		return nil, err
 	}
 	return call.OK{}, nil
 }
 
 func (a *People) DropProject(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
-	in := &state.DropProject{By: who.Identity, Name: core.ProjectName(r.PathValue("project"))}
+	in := &state.DropProject{
+		By: who.Identity, Name: core.ProjectName(r.PathValue("project")), Members: r.URL.Query().Has("members"),
+	}
 	if _, err := engine.Do(r.Context(), a.Engine, in); err != nil {
 		return nil, err
 	}

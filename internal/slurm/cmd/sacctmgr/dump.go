@@ -11,20 +11,29 @@ import (
 )
 
 // dump writes the accounts and users as a flat file that Slurm's own sacctmgr can load.
-func (s *run) dump(args []string) int {
-	where, _ := items(args)
-	file := ""
-	for _, it := range where {
-		switch {
-		case it.is("file"):
-			file = it.value
-		case it.key == "", it.is("cluster"):
-		default:
-			return s.unknown(it)
-		}
+func (s *lister) dump(args []string) int {
+	where, set := items(args)
+	c, bad := parseCondition([]keyword{{"Clusters", 1, "names"}, {"File", 1, "file"}}, append(where, set...))
+	if bad != nil {
+		fmt.Fprintf(s.w.Err, " Unknown option: %s\n", bad.raw)
+		return slurm.ExitError
+	}
+	if !c.given("names") {
+		fmt.Fprintln(s.w.Err, " We need a cluster to dump.")
+		return slurm.ExitError
 	}
 	if !s.load() {
 		return slurm.ExitError
+	}
+	if name := c.values["names"][0]; name != strings.ToLower(s.name) || len(c.values["names"]) > 1 {
+		fmt.Fprintf(s.w.Err, " Cluster %s doesn't exist.\n", c.values["names"][len(c.values["names"])-1])
+		return slurm.ExitError
+	}
+	file := ""
+	for _, it := range append(where, set...) { // as it was typed
+		if key, _ := match([]keyword{{"File", 1, ""}}, it.key); key == "file" {
+			file = it.value
+		}
 	}
 	if file == "" {
 		file = s.name + ".cfg"
@@ -85,7 +94,7 @@ func (s *run) dump(args []string) int {
 }
 
 // assocText is what an association carries, as a flat file has it: QOS as the difference to what is inherited.
-func (s *run) assocText(shares int32, a *core.Association, inherited []core.QOSName) string {
+func (s *lister) assocText(shares int32, a *core.Association, inherited []core.QOSName) string {
 	var b strings.Builder
 	put := func(key, value string) {
 		if value != "" {

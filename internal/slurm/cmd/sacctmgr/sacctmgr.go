@@ -48,13 +48,27 @@ type run struct {
 	ctx                            context.Context
 	immediate, noHeader, quiet     bool
 	parsable, parsable2, withAssoc bool
-	readonly                       bool
+	readonly, rawQOS               bool
 
+	records
+	last []func() error // to be done after the policy is applied
+}
+
+// records are what is shown or changed.
+type records struct {
 	policy *core.Policy
 	users  []core.User
-	name   string         // of the cluster
-	last   []func() error // to be done after the policy is applied
+	name   string           // of the cluster
+	places map[int64][2]int // of associations in the tree, by id
 }
+
+// The verbs, each with the methods that it needs.
+type (
+	adder    struct{ *run }
+	modifier struct{ *run }
+	remover  struct{ *run }
+	lister   struct{ *run }
+)
 
 // Options is the table of its options.
 func Options() *getopt.Parser { return parser() }
@@ -114,20 +128,20 @@ func (s *run) verb(args []string) int {
 	}
 	switch {
 	case verb == "s" || is("show", "list"):
-		return s.show(rest)
+		return (&lister{s}).show(rest)
 	case s.readonly:
 		s.w.Errorf("--readonly: nothing is changed")
 		return slurm.ExitError
 	case is("add", "create"):
-		return s.add(rest)
+		return (&adder{s}).add(rest)
 	case is("modify", "update"):
-		return s.modify(rest)
+		return (&modifier{s}).modify(rest)
 	case is("delete", "remove"):
-		return s.remove(rest)
+		return (&remover{s}).remove(rest)
 	case is("dump"):
-		return s.dump(rest)
+		return (&lister{s}).dump(rest)
 	}
-	fmt.Fprintf(s.w.Err, "sacctmgr: invalid keyword: %s\n", args[0])
+	fmt.Fprintf(s.w.Err, "invalid keyword: %s\n", args[0])
 	return slurm.ExitError
 }
 
@@ -153,7 +167,7 @@ func (s *run) load() bool {
 }
 
 // complete adds what Slurm has without anybody's doing: the account root with its user, and the QOS normal.
-func (s *run) complete() {
+func (s *records) complete() {
 	if s.account("root") == nil {
 		s.policy.Projects = append(s.policy.Projects,
 			core.Project{Name: "root", Members: []core.Member{{User: "root", Role: core.RoleAdmin}}})
@@ -163,7 +177,7 @@ func (s *run) complete() {
 	}
 }
 
-func (s *run) account(name string) *core.Project {
+func (s *records) account(name string) *core.Project {
 	for i := range s.policy.Projects {
 		if p := &s.policy.Projects[i]; strings.EqualFold(string(p.Name), name) {
 			return p
@@ -172,7 +186,7 @@ func (s *run) account(name string) *core.Project {
 	return nil
 }
 
-func (s *run) qos(name string) *core.QOS {
+func (s *records) qos(name string) *core.QOS {
 	for i := range s.policy.QOS {
 		if q := &s.policy.QOS[i]; strings.EqualFold(string(q.Name), name) {
 			return q
@@ -181,7 +195,10 @@ func (s *run) qos(name string) *core.QOS {
 	return nil
 }
 
-func (s *run) user(name string) *core.User {
+// shown reports whether there is a user.
+func (s *records) shown(name string) bool { return s.user(name) != nil }
+
+func (s *records) user(name string) *core.User {
 	for i := range s.users {
 		if u := &s.users[i]; string(u.Name) == name {
 			return u

@@ -53,11 +53,6 @@ func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// is reports whether a key is one of some names, any of which may be cut short as long as it stays clear.
-func (it item) is(names ...string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return it.key == n })
-}
-
 // count reads a limit on a number; -1 takes it away.
 func count(text string) (*int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -112,97 +107,61 @@ func tres(old core.TRES, text string) (core.TRES, error) {
 	return out, nil
 }
 
-// limitKeys are the limits that associations and QOS share, by all the names they are known under.
-var limitKeys = []struct {
-	names []string
-	set   func(l *core.Limits, v string) error
-}{
-	{[]string{"grpjobs"}, func(l *core.Limits, v string) (err error) { l.GrpJobs, err = count(v); return }},
-	{[]string{"grpjobsaccrue"}, func(l *core.Limits, v string) (err error) { l.GrpJobsAccrue, err = count(v); return }},
-	{[]string{"maxjobsaccrue", "maxjobsaccrueperuser", "maxjobsaccruepu"}, func(l *core.Limits, v string) (err error) {
-		l.MaxJobsAccrue, err = count(v)
-		return
-	}},
-	{[]string{"minpriothreshold", "minpriothresh"}, func(l *core.Limits, v string) (err error) {
-		l.MinPrioThreshold, err = count(v)
-		return
-	}},
-	{[]string{"grpsubmitjobs", "grpsubmit"}, func(l *core.Limits, v string) (err error) {
-		l.GrpSubmit, err = count(v)
-		return
-	}},
-	{[]string{"grptres"}, func(l *core.Limits, v string) (err error) { l.GrpTRES, err = tres(l.GrpTRES, v); return }},
-	{[]string{"grpcpus"}, func(l *core.Limits, v string) (err error) {
-		l.GrpTRES, err = tres(l.GrpTRES, "cpu="+v)
-		return
-	}},
-	{[]string{"grpnodes"}, func(l *core.Limits, v string) (err error) {
-		l.GrpTRES, err = tres(l.GrpTRES, "node="+v)
-		return
-	}},
-	{[]string{"grpmem", "grpmemory"}, func(l *core.Limits, v string) (err error) {
-		l.GrpTRES, err = tres(l.GrpTRES, "mem="+v)
-		return
-	}},
-	{[]string{"grptresmins"}, func(l *core.Limits, v string) (err error) {
-		l.GrpTRESMins, err = tres(l.GrpTRESMins, v)
-		return
-	}},
-	{[]string{"grpcpumins"}, func(l *core.Limits, v string) (err error) {
-		l.GrpTRESMins, err = tres(l.GrpTRESMins, "cpu="+v)
-		return
-	}},
-	{[]string{"grptresrunmins", "grptresrunmin"}, func(l *core.Limits, v string) (err error) {
-		l.GrpTRESRunMins, err = tres(l.GrpTRESRunMins, v)
-		return
-	}},
-	{[]string{"grpwall"}, func(l *core.Limits, v string) (err error) { l.GrpWall, err = minutes(v); return }},
-	{[]string{"maxjobs", "maxjobsperuser", "maxjobspu"}, func(l *core.Limits, v string) (err error) {
-		l.MaxJobs, err = count(v)
-		return
-	}},
-	{[]string{
-		"maxsubmitjobs", "maxsubmit", "maxsubmitjobsperuser", "maxsubmitjobspu", "maxsubmitperuser",
-		"maxsubmitpu",
-	}, func(l *core.Limits, v string) (err error) { l.MaxSubmit, err = count(v); return }},
-	{[]string{"maxtres", "maxtresperjob", "maxtrespj"}, func(l *core.Limits, v string) (err error) {
-		l.MaxTRESPerJob, err = tres(l.MaxTRESPerJob, v)
-		return
-	}},
-	{[]string{"maxcpus", "maxcpusperjob"}, func(l *core.Limits, v string) (err error) {
-		l.MaxTRESPerJob, err = tres(l.MaxTRESPerJob, "cpu="+v)
-		return
-	}},
-	{[]string{"maxnodes", "maxnodesperjob"}, func(l *core.Limits, v string) (err error) {
-		l.MaxTRESPerJob, err = tres(l.MaxTRESPerJob, "node="+v)
-		return
-	}},
-	{[]string{"maxtrespernode", "maxtrespn"}, func(l *core.Limits, v string) (err error) {
-		l.MaxTRESPerNode, err = tres(l.MaxTRESPerNode, v)
-		return
-	}},
-	{[]string{"maxtresmins", "maxtresminsperjob", "maxtresminspj"}, func(l *core.Limits, v string) (err error) {
-		l.MaxTRESMinsPerJob, err = tres(l.MaxTRESMinsPerJob, v)
-		return
-	}},
-	{[]string{"maxcpumins", "maxcpuminsperjob"}, func(l *core.Limits, v string) (err error) {
-		l.MaxTRESMinsPerJob, err = tres(l.MaxTRESMinsPerJob, "cpu="+v)
-		return
-	}},
-	{[]string{"maxwall", "maxwalldurationperjob", "maxwallperjob"}, func(l *core.Limits, v string) (err error) {
-		l.MaxWall, err = minutes(v)
-		return
-	}},
+// limitSetters set the limits that associations and QOS share, by key.
+var limitSetters = map[string]func(l *core.Limits, v string) error{
+	"grpjobs":          countTo(func(l *core.Limits) **int64 { return &l.GrpJobs }),
+	"grpjobsaccrue":    countTo(func(l *core.Limits) **int64 { return &l.GrpJobsAccrue }),
+	"maxjobs":          countTo(func(l *core.Limits) **int64 { return &l.MaxJobs }),
+	"maxjobsaccrue":    countTo(func(l *core.Limits) **int64 { return &l.MaxJobsAccrue }),
+	"minpriothreshold": countTo(func(l *core.Limits) **int64 { return &l.MinPrioThreshold }),
+	"grpsubmitjobs":    countTo(func(l *core.Limits) **int64 { return &l.GrpSubmit }),
+	"maxsubmitjobs":    countTo(func(l *core.Limits) **int64 { return &l.MaxSubmit }),
+	"grpwall":          minutesTo(func(l *core.Limits) **int64 { return &l.GrpWall }),
+	"maxwall":          minutesTo(func(l *core.Limits) **int64 { return &l.MaxWall }),
+	"grptres":          tresTo("", func(l *core.Limits) *core.TRES { return &l.GrpTRES }),
+	"grpcpus":          tresTo("cpu", func(l *core.Limits) *core.TRES { return &l.GrpTRES }),
+	"grpnodes":         tresTo("node", func(l *core.Limits) *core.TRES { return &l.GrpTRES }),
+	"grpmemory":        tresTo("mem", func(l *core.Limits) *core.TRES { return &l.GrpTRES }),
+	"grptresmins":      tresTo("", func(l *core.Limits) *core.TRES { return &l.GrpTRESMins }),
+	"grpcpumins":       tresTo("cpu", func(l *core.Limits) *core.TRES { return &l.GrpTRESMins }),
+	"grptresrunmins":   tresTo("", func(l *core.Limits) *core.TRES { return &l.GrpTRESRunMins }),
+	"grpcpurunmins":    tresTo("cpu", func(l *core.Limits) *core.TRES { return &l.GrpTRESRunMins }),
+	"maxtres":          tresTo("", func(l *core.Limits) *core.TRES { return &l.MaxTRESPerJob }),
+	"maxcpus":          tresTo("cpu", func(l *core.Limits) *core.TRES { return &l.MaxTRESPerJob }),
+	"maxnodes":         tresTo("node", func(l *core.Limits) *core.TRES { return &l.MaxTRESPerJob }),
+	"maxtrespernode":   tresTo("", func(l *core.Limits) *core.TRES { return &l.MaxTRESPerNode }),
+	"maxtresmins":      tresTo("", func(l *core.Limits) *core.TRES { return &l.MaxTRESMinsPerJob }),
+	"maxcpumins":       tresTo("cpu", func(l *core.Limits) *core.TRES { return &l.MaxTRESMinsPerJob }),
+	"maxtresrunmins":   tresTo("", func(l *core.Limits) *core.TRES { return &l.MaxTRESRunMins }),
+	"maxcpurunmins":    tresTo("cpu", func(l *core.Limits) *core.TRES { return &l.MaxTRESRunMins }),
+}
+
+func countTo(at func(*core.Limits) **int64) func(*core.Limits, string) error {
+	return func(l *core.Limits, v string) (err error) { *at(l), err = count(v); return err }
+}
+
+func minutesTo(at func(*core.Limits) **int64) func(*core.Limits, string) error {
+	return func(l *core.Limits, v string) (err error) { *at(l), err = minutes(v); return err }
+}
+
+// tresTo sets a list of resources, or one of it that the key names.
+func tresTo(one string, at func(*core.Limits) *core.TRES) func(*core.Limits, string) error {
+	return func(l *core.Limits, v string) (err error) {
+		if one != "" {
+			v = one + "=" + v
+		}
+		*at(l), err = tres(*at(l), v)
+		return err
+	}
 }
 
 // setLimit sets a limit if the key is one.
-func setLimit(l *core.Limits, it item) (known bool, err error) {
-	for _, k := range limitKeys {
-		if it.is(k.names...) {
-			return true, k.set(l, it.value)
-		}
+func setLimit(l *core.Limits, key string, it item) (known bool, err error) {
+	set, ok := limitSetters[key]
+	if !ok {
+		return false, nil
 	}
-	return false, nil
+	return true, set(l, it.value)
 }
 
 // target is an association: an account, or a user in one.
@@ -213,51 +172,26 @@ type target struct {
 
 // setAssoc sets what an association carries if the key is one of that. inherited is what it may use of QOS without an
 // own list.
-func (s *run) setAssoc(t target, it item, inherited []core.QOSName) (known bool, err error) {
-	switch {
-	case it.is("fairshare", "shares", "share", "rawshares"):
-		if strings.EqualFold(it.value, "parent") {
-			return true, fmt.Errorf("fairshare=parent is not supported; give a number")
-		}
-		n, err := count(it.value)
-		if err != nil {
-			return true, err
-		}
-		*t.shares = 1
-		if n != nil {
-			*t.shares = int32(min(*n, 1<<31-1))
-		}
-		return true, nil
-	case it.is("qos", "qoslevel"):
-		names := make([]core.QOSName, 0, 4)
-		for _, name := range list(it.value) {
-			op := it.op
-			if strings.HasPrefix(name, "+") || strings.HasPrefix(name, "-") {
-				op, name = name[0], name[1:]
-			}
-			q := s.qos(name)
+func (s *records) setAssoc(t target, it item, inherited []core.QOSName) (known bool, err error) {
+	key, ok := match(associationKeys, it.key)
+	if !ok {
+		return false, nil
+	}
+	switch key {
+	case "fairshare":
+		return true, setShares(t.shares, it.value)
+	case "qos":
+		return true, s.setQOSList(t.assoc, it, inherited)
+	case "defaultqos":
+		if t.assoc.DefaultQOS = ""; it.value != "-1" && it.value != "" {
+			q := s.qos(it.value)
 			if q == nil {
-				return true, fmt.Errorf("%w: %s", errUnknownQOS, name)
+				return true, s.badQOS(it.value)
 			}
-			if op != it.op {
-				if t.assoc.QOS, err = change(t.assoc.QOS, inherited, op, []core.QOSName{q.Name}), nil; err != nil {
-					return true, err
-				}
-				continue
-			}
-			names = append(names, q.Name)
-		}
-		if len(names) > 0 || it.value == "" {
-			t.assoc.QOS = change(t.assoc.QOS, inherited, it.op, names)
+			t.assoc.DefaultQOS = q.Name
 		}
 		return true, nil
-	case it.is("defaultqos", "defqos"):
-		t.assoc.DefaultQOS = core.QOSName(it.value)
-		if it.value == "-1" {
-			t.assoc.DefaultQOS = ""
-		}
-		return true, nil
-	case it.is("priority"):
+	case "priority":
 		n, err := count(it.value)
 		if err != nil {
 			return true, err
@@ -268,10 +202,66 @@ func (s *run) setAssoc(t target, it item, inherited []core.QOSName) (known bool,
 		}
 		return true, nil
 	}
-	return setLimit(&t.assoc.Limits, it)
+	return setLimit(&t.assoc.Limits, key, it)
 }
 
-var errUnknownQOS = fmt.Errorf("there is no QOS of that name")
+func setShares(to *int32, text string) error {
+	if strings.EqualFold(text, "parent") {
+		*to = core.SharesParent
+		return nil
+	}
+	n, err := count(text)
+	if err != nil {
+		return err
+	}
+	*to = 1
+	if n != nil {
+		*to = int32(min(*n, core.SharesParent-1))
+	}
+	return nil
+}
+
+// setQOSList sets, adds to or takes from the QOS that an association may use.
+func (s *records) setQOSList(a *core.Association, it item, inherited []core.QOSName) error {
+	if it.value == "-1" || it.value == "" { // as the account above has it
+		a.QOS = nil
+		return nil
+	}
+	names := make([]core.QOSName, 0, 4)
+	for _, name := range list(it.value) {
+		op := it.op
+		if strings.HasPrefix(name, "+") || strings.HasPrefix(name, "-") {
+			op, name = name[0], name[1:]
+		}
+		q := s.qos(name)
+		if q == nil {
+			return s.badQOS(name)
+		}
+		if op != it.op {
+			a.QOS = change(a.QOS, inherited, op, []core.QOSName{q.Name})
+			continue
+		}
+		names = append(names, q.Name)
+	}
+	if len(names) > 0 {
+		a.QOS = change(a.QOS, inherited, it.op, names)
+	}
+	return nil
+}
+
+// badQOS says which QOS there are.
+func (s *records) badQOS(name string) error {
+	var names []core.QOSName
+	for i := range s.policy.QOS {
+		names = append(names, s.policy.QOS[i].Name)
+	}
+	return &badValue{fmt.Sprintf("You gave a bad qos '%s'. Valid QOS's are %s", name, joined(names))}
+}
+
+// badValue is an error that is printed as it is.
+type badValue struct{ text string }
+
+func (e *badValue) Error() string { return e.text }
 
 // change adds to a list, takes from it, or replaces it.
 func change(own, inherited []core.QOSName, op byte, names []core.QOSName) []core.QOSName {
@@ -290,111 +280,4 @@ func change(own, inherited []core.QOSName, op byte, names []core.QOSName) []core
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// setQOS sets a key of a QOS.
-func setQOS(q *core.QOS, it item) (known bool, err error) {
-	accounts := func(at **int64) (bool, error) { *at, err = count(it.value); return true, err }
-	amounts := func(at *core.TRES) (bool, error) { *at, err = tres(*at, it.value); return true, err }
-	number := func(at *float64) (bool, error) {
-		v, err := strconv.ParseFloat(it.value, 64)
-		if err != nil || v < -1 {
-			return true, fmt.Errorf("%q is not a number", it.value)
-		}
-		*at = max(0, v)
-		return true, nil
-	}
-	span := func(at *core.Seconds) (bool, error) {
-		if it.value == "-1" {
-			*at = 0
-			return true, nil
-		}
-		read := grammar.ParseTimeSpan
-		if !strings.ContainsAny(it.value, ":-") { // seconds, unlike time limits
-			read = func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
-		}
-		n, bad := read(it.value)
-		*at = core.Seconds(max(0, n))
-		return true, bad
-	}
-	switch {
-	case it.is("description", "descr", "desc"):
-		q.Description = it.value
-	case it.is("priority"):
-		n, err := count(it.value)
-		if err != nil {
-			return true, err
-		}
-		q.Priority = 0
-		if n != nil {
-			q.Priority = uint32(*n)
-		}
-	case it.is("flags", "flag"):
-		if it.value == "-1" {
-			q.Flags = 0
-			return true, nil
-		}
-		f, err := core.ParseQOSFlags(it.value)
-		if err != nil {
-			return true, err
-		}
-		switch it.op {
-		case '+':
-			q.Flags |= f
-		case '-':
-			q.Flags &^= f
-		default:
-			q.Flags = f
-		}
-	case it.is("gracetime", "grace"):
-		return span(&q.Grace)
-	case it.is("preemptexempttime", "preemptexempt"):
-		return span(&q.PreemptExempt)
-	case it.is("preempt"):
-		var names []core.QOSName
-		for _, n := range list(it.value) {
-			names = append(names, core.QOSName(n))
-		}
-		q.Preempt = change(q.Preempt, nil, it.op, names)
-	case it.is("preemptmode"):
-		switch mode := core.PreemptMode(strings.ToLower(it.value)); mode {
-		case "cluster":
-			q.PreemptMode = ""
-		case core.PreemptOff, core.PreemptCancel, core.PreemptRequeue, core.PreemptSuspend, core.PreemptWithin:
-			q.PreemptMode = mode
-		default:
-			return true, fmt.Errorf("%q is none of cluster, off, cancel, requeue, suspend, within", it.value)
-		}
-	case it.is("usagefactor"):
-		var f float64
-		if known, err = number(&f); err == nil {
-			if q.UsageFactor = &f; it.value == "-1" {
-				q.UsageFactor = nil
-			}
-		}
-		return known, err
-	case it.is("usagethreshold", "usagethres"):
-		return number(&q.UsageThreshold)
-	case it.is("limitfactor"):
-		return number(&q.LimitFactor)
-	case it.is("maxjobsperaccount", "maxjobspa"):
-		return accounts(&q.MaxJobsPerProject)
-	case it.is("maxsubmitjobsperaccount", "maxsubmitperaccount", "maxsubmitpa"):
-		return accounts(&q.MaxSubmitPerProject)
-	case it.is("maxjobsaccrueperaccount", "maxjobsaccruepa"):
-		return accounts(&q.MaxAccruePerProject)
-	case it.is("maxtresperuser", "maxtrespu"):
-		return amounts(&q.MaxTRESPerUser)
-	case it.is("maxtresperaccount", "maxtrespa"):
-		return amounts(&q.MaxTRESPerProject)
-	case it.is("maxtresrunminsperuser", "maxtresrunminspu"):
-		return amounts(&q.MaxRunMinsPerUser)
-	case it.is("maxtresrunminsperaccount", "maxtresrunminspa"):
-		return amounts(&q.MaxRunMinsPerAcct)
-	case it.is("mintres", "mintresperjob"):
-		return amounts(&q.MinTRESPerJob)
-	default:
-		return setLimit(&q.Limits, it)
-	}
-	return true, nil
 }

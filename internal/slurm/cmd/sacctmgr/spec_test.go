@@ -1,11 +1,16 @@
 package sacctmgr
 
 import (
+	"encoding/json"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
 
 // What is to be found and what is to be set, with keys in any case, and signs before the equals sign.
@@ -81,7 +86,7 @@ func TestLimits(t *testing.T) {
 		var got core.Limits
 		var failed bool
 		for _, a := range tc.args {
-			known, err := setLimit(&got, parseItem(a))
+			known, err := setAnyLimit(&got, parseItem(a))
 			failed = failed || err != nil || !known
 		}
 		if failed != tc.err {
@@ -93,26 +98,89 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Every name of every limit is one that is known, and -1 takes away what it has set.
-func TestLimitNames(t *testing.T) {
+// setAnyLimit sets a limit by its name as an association's, or as a QOS's.
+func setAnyLimit(l *core.Limits, it item) (known bool, err error) {
+	for _, table := range [][]keyword{associationKeys, qosKeys} {
+		if key, ok := match(table, it.key); ok {
+			return setLimit(l, key, it)
+		}
+	}
+	return false, nil
+}
+
+// Every key that can be set stands for a setter, in full and cut to its least letters, and -1 takes away what it has
+// set.
+func TestKeys(t *testing.T) {
 	t.Parallel()
-	for _, k := range limitKeys {
-		for _, name := range k.names {
-			var l core.Limits
-			value := "7"
-			if known, err := setLimit(&l, parseItem(name+"="+value)); !known || err != nil {
-				if known, err = setLimit(&l, parseItem(name+"=cpu=7")); !known || err != nil {
-					t.Errorf("%s: known %v, %v", name, known, err)
+	s := &records{policy: &core.Policy{QOS: []core.QOS{{Name: "normal"}, {Name: "7"}}}}
+	set := map[string]func(it item) (any, any, bool, error){
+		"association": func(it item) (any, any, bool, error) {
+			var m core.Member
+			known, err := s.setAssoc(target{&m.Shares, &m.Assoc}, it, nil)
+			return m, core.Member{}, known, err
+		},
+		"qos": func(it item) (any, any, bool, error) {
+			var q core.QOS
+			known, err := s.setQOS(&q, it)
+			return q, core.QOS{}, known, err
+		},
+	}
+	for kind, table := range map[string][]keyword{"association": associationKeys, "qos": qosKeys} {
+		for _, k := range table {
+			for _, name := range []string{k.name, k.name[:k.least]} {
+				done := false
+				for _, value := range []string{"7", "cpu=7", "NoDecay", "cancel"} {
+					got, none, known, err := set[kind](parseItem(name + "=" + value))
+					if !known {
+						t.Fatalf("%s %s is not known", kind, name)
+					}
+					done = done || err == nil && !cmp.Equal(got, none)
+				}
+				if !done {
+					t.Errorf("%s %s sets nothing", kind, name)
 				}
 			}
-			if cmp.Equal(l, core.Limits{}) {
-				t.Errorf("%s set nothing", name)
+		}
+	}
+}
+
+// [acct.id-panic] Every field can be asked of every listing.
+func TestEveryFieldOfEveryEntity(t *testing.T) {
+	t.Parallel()
+	c := slurmtest.Lab()
+	c.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		var body any
+		switch strings.TrimPrefix(r.URL.Path, "/api/v1/") {
+		case "policy":
+			body = core.Policy{
+				QOS: []core.QOS{{Name: "normal", ID: 1}, {Name: "high", ID: 2, Priority: 10}},
+				Projects: []core.Project{
+					{Name: "lab", ID: 3, Members: []core.Member{{User: "ann", ID: 4, Role: core.RoleManager}}},
+					{Name: "sub", ID: 5, Parent: "lab"},
+				},
 			}
-			if _, err := setLimit(&l, parseItem(name+"=-1")); err != nil {
-				t.Errorf("%s=-1: %v", name, err)
-			}
-			if d := cmp.Diff(core.Limits{}, l); d != "" {
-				t.Errorf("%s=-1 left %s", name, d)
+		case "users":
+			body = client.UserList{Users: []core.User{{Name: "ann", Default: "lab", WCKeys: []string{"k"}}, {Name: "bob"}}}
+		case "audit":
+			body = client.AuditList{Entries: []core.AuditEntry{{Action: "user.create", User: "root"}}}
+		default:
+			return false
+		}
+		json.NewEncoder(w).Encode(body)
+		return true
+	}
+	c.Reservations = []client.Reservation{{}}
+	c.Start(t)
+	for what := range listing {
+		for i := range columns {
+			for _, more := range []string{"", "withassoc"} {
+				args := []string{"show", what, "format=" + columns[i].name}
+				if more != "" {
+					args = append(args, more)
+				}
+				if got := c.Run(t, "sacctmgr", Run, args); got.Code != 0 {
+					t.Errorf("sacctmgr %q: %+v", args, got)
+				}
 			}
 		}
 	}
