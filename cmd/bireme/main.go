@@ -14,6 +14,9 @@ import (
 	"bireme.dev/bireme/internal/slurm/multicall"
 )
 
+// dstackName is the name under which this program takes the options of dstack's CLI.
+const dstackName = "dstack"
+
 var version = "dev" // set by the linker
 
 func main() { os.Exit(run(client.HideArguments())) }
@@ -25,7 +28,7 @@ func run(argv []string) int {
 		return code
 	}
 	if len(argv) > 1 {
-		if argv[1] == "--version" {
+		if argv[1] == "--version" && filepath.Base(argv[0]) != dstackName {
 			fmt.Println("bireme", version)
 			return 0
 		}
@@ -35,5 +38,13 @@ func run(argv []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return cli.Real(version, multicall.Names(), multicall.Pages).Run(ctx, argv[1:])
+	program := cli.Real(version, multicall.Names(), multicall.Pages)
+	args := argv[1:]
+	switch {
+	case filepath.Base(argv[0]) == dstackName:
+		program.Dstack = true
+	case len(args) > 0 && args[0] == dstackName:
+		program.Dstack, args = true, args[1:]
+	}
+	return program.Run(ctx, args)
 }

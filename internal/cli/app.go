@@ -14,6 +14,8 @@ import (
 	"bireme.dev/bireme/internal/cli/moving"
 	"bireme.dev/bireme/internal/cli/nodes"
 	"bireme.dev/bireme/internal/cli/simulate"
+	"bireme.dev/bireme/internal/cli/stock"
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core/plain"
 )
 
@@ -24,6 +26,7 @@ type App struct {
 	Links   []string                 // names of the commands that links are made for
 	Pages   func() map[string]string // their manual pages, by name
 	Exe     func() (string, error)   // path of this program
+	Notice  client.Option            // tells the user that a server is away
 
 	began bool // a command has taken over: what goes wrong from here on is not the command line's fault
 }
@@ -31,13 +34,16 @@ type App struct {
 // Run runs one command line (without the program's name) and gives the exit status.
 func (a *App) Run(ctx context.Context, args []string) int {
 	root := a.root()
+	if a.Dstack {
+		root = a.dstackRoot()
+	}
 	root.SetArgs(args)
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	err := root.ExecuteContext(ctx)
 	if a.Interrupted() {
-		return app.ExitInterrupted
+		return a.status(app.ExitInterrupted)
 	}
 	if words := flagGroupError(err); words != "" {
 		err = app.Usagef("%s", words)
@@ -47,9 +53,26 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	var status *app.StatusError
 	interrupted := errors.Is(err, context.Canceled) // whoever did it knows
 	if err != nil && !errors.As(err, &status) && !interrupted {
-		fmt.Fprintln(a.Err, plain.Message(app.Message(err)))
+		fmt.Fprintln(a.Err, plain.Message(a.message(err)))
 	}
-	return app.ExitCode(err)
+	return a.status(app.ExitCode(err))
+}
+
+// message words an error; dstack's CLI puts no name before it.
+func (a *App) message(err error) string {
+	text := app.Message(err)
+	if a.Dstack {
+		text = strings.ReplaceAll(strings.TrimPrefix(text, "bireme: "), "\nbireme: ", "\n")
+	}
+	return text
+}
+
+// status is the exit status: dstack's CLI knows 0, 1 and 2.
+func (a *App) status(code int) int {
+	if a.Dstack && code > app.ExitUsage {
+		return app.ExitFailed
+	}
+	return code
 }
 
 func (a *App) root() *cobra.Command {
@@ -81,10 +104,35 @@ func (a *App) root() *cobra.Command {
 	}
 	add("run", jobs.Commands(&a.App)...)
 	add("run", moving.ConvertCommand(&a.App))
+	add("run", stock.Commands(&a.App)...)
 	add("cluster", nodes.Commands(&a.App)...)
 	add("cluster", admin.Commands(&a.App)...)
 	add("self", a.loginCommand(), a.whoamiCommand(), simulate.Command(&a.App), a.linksCommand(), a.manCommand(),
 		a.versionCommand())
+	a.completions(root)
+	plainUsage(root)
+	return root
+}
+
+// dstackRoot is the program under the name dstack.
+func (a *App) dstackRoot() *cobra.Command {
+	root := stock.Root(&a.App, a.Version)
+	connect, began := a.Connect, root.PersistentPreRun
+	project := ""
+	root.PersistentPreRun = func(cmd *cobra.Command, args []string) {
+		if a.began = true; began != nil {
+			began(cmd, args)
+		}
+		if f := cmd.Flag("project"); f != nil {
+			project = f.Value.String()
+		}
+	}
+	var opts []client.Option
+	if a.Notice != nil {
+		opts = append(opts, a.Notice)
+	}
+	a.Connect = func() (*client.Client, error) { return stock.Connect(&a.App, project, connect, opts...) }
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	a.completions(root)
 	plainUsage(root)
 	return root

@@ -22,12 +22,16 @@ func (a *App) linksCommand() *cobra.Command {
 		Use: "links DIR", Short: "make links under the names of Slurm's commands", Args: cobra.ExactArgs(1),
 		Long: "Make links in DIR under the names of Slurm's commands, or remove them. They lead to bireme-slurm, " +
 			"which is nothing but\nthose commands, or to this program where that does not lie beside it.\nNothing " +
-			"that is not such a link is touched: if a name is taken, no link is made.",
+			"that is not such a link is touched: if a name is taken, no link is made.\nA link named dstack leads to this " +
+			"program, which then takes the options of dstack's CLI; where that is installed\nit stays.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if remove {
-				return errors.Join(a.removeLinks(args[0]), a.removePages(man))
+				return errors.Join(a.removeLinks(args[0]), a.dstackLink(args[0], true), a.removePages(man))
 			}
-			return errors.Join(a.makeLinks(args[0]), a.writePages(man))
+			if err := a.makeLinks(args[0]); err != nil {
+				return err
+			}
+			return errors.Join(a.dstackLink(args[0], false), a.writePages(man))
 		},
 	}
 	c.Flags().BoolVar(&remove, "remove", false, "remove the links instead")
@@ -140,4 +144,35 @@ func leadsTo(path string) (string, error) {
 		to = real
 	}
 	return filepath.Clean(to), nil
+}
+
+// dstackName is the link under which this program takes dstack's options.
+const dstackName = "dstack"
+
+// dstackLink makes or removes the link named dstack. One that is there and not ours is dstack's own CLI, and stays.
+func (a *App) dstackLink(dir string, remove bool) error {
+	targets, err := a.targets()
+	if err != nil {
+		return err
+	}
+	exe := targets[len(targets)-1]
+	if filepath.Base(exe) == slurmMain {
+		exe = targets[0]
+	}
+	path := filepath.Join(dir, dstackName)
+	to, err := leadsTo(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && remove:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return os.Symlink(exe, path)
+	case err != nil:
+		return err
+	case to != exe && !remove:
+		a.Note("%s is another program's and stays", path)
+		return nil
+	case to == exe && remove:
+		return os.Remove(path)
+	}
+	return nil
 }

@@ -14,13 +14,14 @@ import (
 
 // Real is the App of this process.
 func Real(version string, links []string, pages func() map[string]string) *App {
+	notice := client.WithNotice(func(err error, left time.Duration) {
+		fmt.Fprintf(os.Stderr, "bireme: %v; trying again for %v\n", err, left)
+	})
 	return &App{
 		App: app.App{
 			In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stdin),
 			Connect: func() (*client.Client, error) {
-				c, err := client.FromEnv(client.WithNotice(func(err error, left time.Duration) {
-					fmt.Fprintf(os.Stderr, "bireme: %v; trying again for %v\n", err, left)
-				}))
+				c, err := client.FromEnv(notice)
 				if err != nil {
 					return nil, app.Usagef("%s", err.Error()) // a setting is wrong: BIREME_SERVER, the config file, …
 				}
@@ -33,7 +34,7 @@ func Real(version string, links []string, pages func() map[string]string) *App {
 				return c, func() { signal.Stop(c) }
 			},
 		},
-		Version: version, Links: links, Pages: pages, Exe: os.Executable,
+		Version: version, Links: links, Pages: pages, Exe: os.Executable, Notice: notice,
 	}
 }
 

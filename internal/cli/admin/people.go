@@ -23,7 +23,12 @@ func (a people) usersCommand() *cobra.Command {
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return a.users(cmd.Context(), asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(a.userAdd(), a.userSet())
+	list := &cobra.Command{
+		Use: "list", Short: "list users", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.users(cmd.Context(), asJSON) },
+	}
+	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.AddCommand(list, a.userAdd(), a.userSet())
 	return c
 }
 
@@ -155,7 +160,12 @@ func (a people) projectsCommand() *cobra.Command {
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return a.projects(cmd.Context(), asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(a.projectAdd(), a.projectSet(), a.projectMember())
+	list := &cobra.Command{
+		Use: "list", Short: "list projects", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.projects(cmd.Context(), asJSON) },
+	}
+	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.AddCommand(list, a.projectAdd(), a.projectSet(), a.projectMember())
 	return c
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/plain"
 )
 
@@ -31,6 +32,9 @@ type App struct {
 	Lookup   func(name string) (string, bool) // the caller's environment
 	// Interrupts tells of Ctrl-C from the call on, until stop is called; nil: there is none.
 	Interrupts func() (c <-chan os.Signal, stop func())
+
+	// Dstack: the program was called as dstack. Its statuses are then dstack's, and the plan is a part of the output.
+	Dstack bool
 
 	interrupted bool // a question was answered by Ctrl-C
 }
@@ -153,4 +157,25 @@ func (a *App) ReadFile(name string) ([]byte, error) {
 		return nil, Usagef("%s: %s", name, pe.Err)
 	}
 	return data, err
+}
+
+// Name is what the program was called as.
+func (a *App) Name() string {
+	if a.Dstack {
+		return "dstack"
+	}
+	return "bireme"
+}
+
+// Since reads a time that lies back: a duration before now such as 10m, or a moment in RFC 3339 with its zone.
+func Since(text string, now time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	s, err := grammar.ParseDuration(text)
+	if err != nil || s < 0 {
+		return time.Time{}, Usagef("--since %s: expected a duration such as 10m, or a time such as "+
+			"2026-01-31T12:00:00Z", text)
+	}
+	return now.Add(-time.Duration(s) * time.Second), nil
 }

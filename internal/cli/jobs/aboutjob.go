@@ -16,7 +16,8 @@ type aboutJob struct {
 	project string
 	use     string
 	short   string
-	jsonAs  string // what --json prints
+	jsonAs  string                 // what --json prints
+	more    func(c *cobra.Command) // makes options that only this command has
 	tell    func(ctx context.Context, c *client.Client, id string, json bool) error
 }
 
@@ -34,6 +35,9 @@ func (o *aboutJob) command() *cobra.Command {
 			}
 			return o.tell(cmd.Context(), c, id, o.json)
 		},
+	}
+	if o.more != nil {
+		o.more(c)
 	}
 	c.Flags().BoolVar(&o.json, "json", false, o.jsonAs)
 	c.Flags().StringVar(&o.project, "project", "", "`PROJECT` of the run")

@@ -40,10 +40,15 @@ type applyOptions struct {
 	maxOffers   int
 	fullOffers  bool
 	unallocated bool
-	flags       runFlags
+	flags       RunFlags
+	repos       repoOptions
+	identity    string
 	unaccounted bool      // it is in a container because the caller has no account on the nodes
 	out         io.Writer // of the plan; nil: standard error
 }
+
+// presetOptions are options of dstack's apply that only presets have.
+var presetOptions = []string{"keep-service", "previous", "trials"}
 
 // screen is where the plan goes: standard output is the run's.
 func (o *applyOptions) screen() io.Writer {
@@ -89,7 +94,17 @@ Ctrl-C asks whether the run is to be stopped.`,
 	f.BoolVar(&o.json, "json", false, "print the run as JSON and leave")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show more of the plan")
 	o.offerFlags(f)
-	o.flags.register(c)
+	o.repos.register(f)
+	f.StringVar(&o.identity, "ssh-identity", "", "also let the owner of this private `KEY` in by ssh")
+	if a.Dstack {
+		o.out = a.Out
+		for _, name := range presetOptions { // of presets, which are refused by their type
+			f.StringArray(name, nil, "")
+			_ = f.MarkHidden(name) // it was just made
+		}
+		f.Lookup(presetOptions[0]).NoOptDefVal = "true"
+	}
+	o.flags.Register(c)
 	return c
 }
 
@@ -97,23 +112,23 @@ func (o *applyOptions) run(ctx context.Context) error {
 	if err := o.checkOffers(); err != nil {
 		return err
 	}
-	file, src, err := readConfiguration(o.app, "apply", o.file)
+	file, src, err := ReadConfiguration(o.app, "apply", o.file)
 	if err != nil {
 		return err
 	}
 	cfg, err := config.Read(src)
 	if err != nil {
-		return inFile(err, file)
+		return InFile(err, file)
 	}
 	if err := convert.CheckKind(cfg); err != nil {
-		return inFile(err, file)
+		return InFile(err, file)
 	}
 	if cfg.Kind == config.KindFleet {
 		f := nodes.FleetApply{
 			App: o.app, Name: o.name, Env: o.env, Project: o.project, Yes: o.yes, Force: o.force,
 			Detach: o.detach,
 		}
-		return inFile(f.Run(ctx, file, cfg), file)
+		return InFile(f.Run(ctx, file, cfg), file)
 	}
 	return o.applyRun(ctx, cfg, file)
 }
@@ -122,12 +137,16 @@ func (o *applyOptions) run(ctx context.Context) error {
 func (o *applyOptions) applyRun(ctx context.Context, cfg *config.Configuration, file string) error {
 	spec, err := o.spec(cfg)
 	if err != nil {
-		return inFile(err, file)
+		return InFile(err, file)
 	}
 	generated := o.name == ""
 	files, err := o.pack(spec, file)
 	if err != nil {
 		return err
+	}
+	repo, err := o.repos.find(ctx, cfg, o.folder(file))
+	if err != nil {
+		return InFile(err, file)
 	}
 	c, err := o.app.Connect()
 	if err != nil {
@@ -141,6 +160,11 @@ func (o *applyOptions) applyRun(ctx context.Context, cfg *config.Configuration, 
 			return err
 		}
 	}
+	if repo != nil {
+		if files, err = o.withRepo(ctx, c, spec, repo, file, files); err != nil {
+			return err
+		}
+	}
 	p, err := o.plan(ctx, c, spec)
 	if err != nil {
 		return err
@@ -148,9 +172,14 @@ func (o *applyOptions) applyRun(ctx context.Context, cfg *config.Configuration, 
 	o.unaccounted = p != nil && p.contained() && unaccounted(ctx, c, spec, o.project)
 	sub, err := o.submission(ctx, c, spec, file, p)
 	if err != nil {
-		return inFile(err, file)
+		return InFile(err, file)
 	}
 	sub.Files = files
+	if repo != nil && repo.Diff != nil && sub.Spec.More().Container == nil {
+		if err := inScript(spec, repo, sub); err != nil {
+			return err
+		}
+	}
 	return o.carryOut(ctx, c, p, sub)
 }
 

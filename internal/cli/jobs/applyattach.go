@@ -34,8 +34,7 @@ func (o *applyOptions) submit(ctx context.Context, c *client.Client, sub *client
 		return o.printRun(ctx, o.app, c)
 	}
 	if o.detach {
-		_, err := fmt.Fprintf(o.app.Out, "run %s, job %d\n", sub.Run, made.ID)
-		return err
+		return o.leave("submitted", fmt.Sprintf("run %s, job %d", sub.Run, made.ID))
 	}
 	o.app.Note("run %s, job %d", sub.Run, made.ID)
 	t.job = strconv.FormatInt(int64(made.ID), 10)
@@ -48,8 +47,7 @@ func (o *applyOptions) updated(ctx context.Context, c *client.Client, run *wire.
 	case o.json:
 		return o.app.PrintJSON(run)
 	case o.detach:
-		_, err := fmt.Fprintf(o.app.Out, "run %s updated, job %d\n", o.name, run.BiremeJob)
-		return err
+		return o.leave("updated", fmt.Sprintf("run %s updated, job %d", o.name, run.BiremeJob))
 	}
 	o.app.Note("run %s updated", o.name)
 	t := &attachment{
@@ -64,4 +62,13 @@ func (o *applyOptions) updated(ctx context.Context, c *client.Client, run *wire.
 		return err
 	}
 	return t.run(ctx)
+}
+
+// leave tells what was done to who does not stay.
+func (o *applyOptions) leave(done, text string) error {
+	if o.app.Dstack {
+		text = fmt.Sprintf("Run %s %s, detaching...", o.name, done)
+	}
+	_, err := fmt.Fprintln(o.app.Out, text)
+	return err
 }

@@ -14,9 +14,9 @@ import (
 	"bireme.dev/bireme/internal/dstack/config"
 )
 
-// runFlags are the options that say what a run may have, in place of what its configuration says. Each is a key of a
+// RunFlags are the options that say what a run may have, in place of what its configuration says. Each is a key of a
 // configuration by another name, and read as one.
-type runFlags struct {
+type RunFlags struct {
 	text map[string]*string   // by key; "" is not given
 	list map[string]*[]string // likewise
 
@@ -48,8 +48,8 @@ var (
 	}
 )
 
-// register makes the options of a command.
-func (r *runFlags) register(c *cobra.Command) {
+// Register makes the options of a command.
+func (r *RunFlags) Register(c *cobra.Command) {
 	f := c.Flags()
 	r.text, r.list = map[string]*string{}, map[string]*[]string{}
 	for _, k := range append(append([][3]string{}, resourceKeys...), policyKeys...) {
@@ -70,8 +70,8 @@ func (r *runFlags) register(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("reuse", "dont-destroy", "idle-duration")
 }
 
-// changed lists the options that were given.
-func (r *runFlags) document() (doc map[string]any, options map[string]string) {
+// document is a configuration of what the options say, and which option each key is.
+func (r *RunFlags) document() (doc map[string]any, options map[string]string) {
 	doc, options = map[string]any{"type": "task", "commands": []string{":"}}, map[string]string{}
 	res := map[string]any{}
 	for _, k := range resourceKeys {
@@ -116,8 +116,8 @@ func (r *runFlags) document() (doc map[string]any, options map[string]string) {
 	return doc, options
 }
 
-// override puts what options say into a configuration.
-func (r *runFlags) override(c *config.Configuration) error {
+// Override puts what options say into a configuration.
+func (r *RunFlags) Override(c *config.Configuration) error {
 	doc, options := r.document()
 	if len(doc) == 2 {
 		return nil

@@ -131,7 +131,7 @@ const (
 func (o *applyOptions) decide(p *planned) (decision, error) {
 	if p == nil || p.was == nil {
 		if !o.app.Confirm(o.yes, "Submit the run %s?", o.name) {
-			return nothing, core.Errorf(core.Conflict, "nothing was submitted")
+			return nothing, o.declined("nothing was submitted")
 		}
 		return create, nil
 	}
@@ -163,9 +163,18 @@ func (o *applyOptions) decide(p *planned) (decision, error) {
 		question, does = "Update the run?", update
 	}
 	if !o.app.Confirm(o.yes, "%s", question) {
-		return nothing, core.Errorf(core.Conflict, "run %s was left alone", o.name)
+		return nothing, o.declined("run " + o.name + " was left alone")
 	}
 	return does, nil
+}
+
+// declined is the end of a user who said no; to dstack's CLI it is no error.
+func (o *applyOptions) declined(what string) error {
+	if o.app.Dstack {
+		_, err := fmt.Fprintln(o.app.Out, "Exiting...")
+		return err
+	}
+	return core.Errorf(core.Conflict, "%s", what)
 }
 
 // update changes the live run in place.
@@ -203,4 +212,6 @@ func (o *applyOptions) printRun(ctx context.Context, a *app.App, c *client.Clien
 }
 
 // server is where the plan comes from.
-func (o *applyOptions) server(c *client.Client) client.Dstack { return client.Dstack{Client: c, Project: o.project} }
+func (o *applyOptions) server(c *client.Client) client.Dstack {
+	return client.Dstack{Client: c, Project: o.project}
+}

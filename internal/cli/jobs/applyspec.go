@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/cli/app"
@@ -16,8 +17,8 @@ import (
 	"bireme.dev/bireme/internal/dstack/convert"
 )
 
-// inFile names the file of a configuration's faults; other errors stay as they are.
-func inFile(err error, file string) error {
+// InFile names the file of a configuration's faults; other errors stay as they are.
+func InFile(err error, file string) error {
 	var faults config.Faults
 	if errors.As(err, &faults) {
 		return faults.In(file)
@@ -37,6 +38,9 @@ func (o *applyOptions) spec(c *config.Configuration) (*convert.Spec, error) {
 	if o.name == "" {
 		o.name = c.Name()
 	}
+	if err := o.repos.apply(c); err != nil {
+		return nil, err
+	}
 	if err := convert.CheckRuns(c); err != nil {
 		return nil, err
 	}
@@ -44,14 +48,21 @@ func (o *applyOptions) spec(c *config.Configuration) (*convert.Spec, error) {
 		return nil, err
 	}
 	convert.Modest(c)
-	if err := o.flags.override(c); err != nil {
+	if err := o.flags.Override(c); err != nil {
 		return nil, err
 	}
-	profile, err := o.findProfile()
+	profile, err := FindProfile(o.app, o.profile, o.noProfile)
 	if err != nil {
 		return nil, err
 	}
 	s := &convert.Spec{Configuration: *c, Profile: profile}
+	if o.identity != "" {
+		key, err := publicKey(o.identity)
+		if err != nil {
+			return nil, err
+		}
+		s.SSHKeyPub = &key
+	}
 	if !s.Undecided() && !s.Contained(core.RuntimeProcess) {
 		return s, convert.CheckProcess(c)
 	}
@@ -131,4 +142,13 @@ func (o *applyOptions) origin(file string) core.Origin {
 		}
 	}
 	return from
+}
+
+// publicKey is the public part of a private key: the file beside it.
+func publicKey(file string) (string, error) {
+	data, err := os.ReadFile(strings.TrimSuffix(file, ".pub") + ".pub")
+	if err != nil {
+		return "", app.Usagef("--ssh-identity %s: there is no %[1]s.pub; ssh-keygen -y -f %[1]s > %[1]s.pub makes it", file)
+	}
+	return strings.TrimSpace(string(data)), nil
 }

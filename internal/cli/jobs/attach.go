@@ -30,6 +30,7 @@ type attachment struct {
 	host     bool   // ssh NAME reaches it while attached
 	hold     bool   // it counts how long nobody is connected
 	quiet    bool   // no output is shown
+	offset   int64  // where the output begins
 	at       string // what the user was last told of its beginning
 }
 
@@ -43,7 +44,7 @@ func (t *attachment) run(ctx context.Context) error {
 	if t.quiet {
 		out = io.Discard
 	}
-	err := followLogs(ctx, t.client, out, t.job, 1, 0)
+	err := followLogs(ctx, t.client, out, t.job, 1, t.offset)
 	stop()
 	wg.Wait()
 	if errors.Is(ctx.Err(), context.Canceled) {

@@ -17,6 +17,11 @@ type attachOptions struct {
 	node    int
 	quiet   bool
 	ref     string
+
+	logs     bool
+	since    string
+	replica  int
+	identity string
 }
 
 func attachCommand(a *app.App) *cobra.Command {
@@ -37,7 +42,12 @@ While attached, ~/.ssh/config includes a file with the host, by one line at its 
 	f.StringVar(&o.project, "project", "", "`PROJECT` of the run")
 	portFlags(c, &o.ports, &o.host)
 	f.IntVar(&o.node, "node", 0, "ssh and ports: the `N`th of the job's nodes, from 0 on")
+	f.IntVar(&o.node, "job", 0, "the same as --node")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no output")
+	f.BoolVar(&o.logs, "logs", !a.Dstack, "show its output")
+	f.StringVar(&o.since, "since", "", "output from `TIME` on: a duration back such as 10m, or RFC 3339 with a zone")
+	f.IntVar(&o.replica, "replica", 0, "of the replica `N`; a task has one, 0")
+	f.StringVar(&o.identity, "ssh-identity", "", "ignored: the cluster knows you, and no `KEY` is needed")
 	return c
 }
 
@@ -49,6 +59,10 @@ func portFlags(c *cobra.Command, ports *[]string, host *string) {
 }
 
 func (o *attachOptions) run(ctx context.Context) error {
+	if err := checkReplica(o.replica); err != nil {
+		return err
+	}
+	o.quiet = o.quiet || !o.logs
 	named, err := parsePorts(o.ports)
 	if err != nil {
 		return err
@@ -75,6 +89,12 @@ func (o *attachOptions) run(ctx context.Context) error {
 	t := &attachment{
 		app: o.app, client: c, project: o.project, name: o.ref, job: id, node: o.node, host: true, hold: countsIdle(j.Spec),
 		quiet: o.quiet,
+	}
+	if o.since != "" {
+		l := &logsOptions{app: o.app, project: o.project, ref: o.ref, since: o.since}
+		if t.offset, err = l.begin(ctx, c, id); err != nil {
+			return err
+		}
 	}
 	if t.forwards, err = chooseForwards(declaredPorts(j.Spec), named, o.host); err != nil {
 		return err

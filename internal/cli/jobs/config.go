@@ -33,7 +33,7 @@ of a server. Without FILE it takes .dstack.yml or .dstack.yaml of the current fo
 			if len(args) > 0 {
 				file = args[0]
 			}
-			name, src, err := readConfiguration(a, "config validate", file)
+			name, src, err := ReadConfiguration(a, "config validate", file)
 			if err != nil {
 				return err
 			}
@@ -68,8 +68,8 @@ func validate(a *app.App, name string, src []byte, asJSON bool) error {
 	return a.PrintJSON(out)
 }
 
-// readConfiguration finds and reads a configuration: FILE, - for standard input, "" for the usual name.
-func readConfiguration(a *app.App, command, file string) (name string, src []byte, err error) {
+// ReadConfiguration finds and reads a configuration: FILE, - for standard input, "" for the usual name.
+func ReadConfiguration(a *app.App, command, file string) (name string, src []byte, err error) {
 	if file == "-" {
 		src, err = io.ReadAll(io.LimitReader(a.In, tree.MaxSize+1))
 		return "(standard input)", src, err

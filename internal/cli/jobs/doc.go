@@ -17,3 +17,11 @@ func Commands(a *app.App) []*cobra.Command {
 		whyCommand(a), metricsCommand(a), eventsCommand(a), configCommand(a),
 	}
 }
+
+// Stock are the commands that dstack's CLI has, too, by their names there.
+func Stock(a *app.App) map[string]*cobra.Command {
+	return map[string]*cobra.Command{
+		"apply": applyCommand(a), "attach": attachCommand(a), "logs": logsCommand(a), "stop": stopCommand(a),
+		"metrics": metricsCommand(a),
+	}
+}

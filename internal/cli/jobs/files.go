@@ -15,16 +15,13 @@ import (
 
 // pack reads the files that a configuration brings along: those with relative paths from its own folder, or from the
 // current one if it has none.
-func (o *applyOptions) pack(s *convert.Spec, file string) ([]byte, error) {
+func (o *applyOptions) pack(s *convert.Spec, file string, more ...parcel.Item) ([]byte, error) {
 	files := s.Configuration.Run().Files
-	if len(files) == 0 {
+	if len(files)+len(more) == 0 {
 		return nil, nil
 	}
-	dir := "."
-	if o.file != "-" {
-		dir = filepath.Dir(file)
-	}
-	items := make([]parcel.Item, len(files))
+	dir := o.folder(file)
+	items := append(make([]parcel.Item, len(files)), more...)
 	for i, f := range files {
 		items[i] = parcel.Item(f)
 		local := &items[i].Local
@@ -44,10 +41,19 @@ func (o *applyOptions) pack(s *convert.Spec, file string) ([]byte, error) {
 		return nil, core.Errorf(core.Invalid, "%s: %v", file, err)
 	}
 	sum := sha256.Sum256(data)
+	s.FileArchives = nil
 	for i, f := range files { // what was brought along is a part of the run's description
 		s.FileArchives = append(s.FileArchives, wire.FileArchiveTarget{
 			ID: wire.UUID(wire.KindArchive, fmt.Sprintf("%x/%d", sum, i)), Path: f.Path,
 		})
 	}
 	return data, nil
+}
+
+// folder is where relative paths of the configuration begin.
+func (o *applyOptions) folder(file string) string {
+	if o.file == "-" {
+		return "."
+	}
+	return filepath.Dir(file)
 }

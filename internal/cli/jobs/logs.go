@@ -18,6 +18,12 @@ type logsOptions struct {
 	offset  int64
 	project string
 	ref     string
+
+	diagnose bool
+	replica  int
+	job      int
+	since    string
+	tail     int
 }
 
 func logsCommand(a *app.App) *cobra.Command {
@@ -35,12 +41,28 @@ whose output goes to its own files, the part that the cluster keeps.`,
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on until it ends")
 	f.Int64Var(&o.offset, "since-offset", 0, "begin at byte `N`")
 	f.StringVar(&o.project, "project", "", "`PROJECT` of the run")
+	f.StringVar(&o.since, "since", "", "begin at `TIME`: a duration back such as 10m, or RFC 3339 with a zone")
+	f.IntVar(&o.tail, "tail", 0, "begin with the last `N` lines")
+	f.BoolVarP(&o.diagnose, "diagnose", "d", false, "print what became of the run instead of what it wrote")
+	o.partFlags(c)
 	return c
+}
+
+// partFlags name a part of a run.
+func (o *logsOptions) partFlags(c *cobra.Command) {
+	c.Flags().IntVar(&o.replica, "replica", 0, "of the replica `N`; a task has one, 0")
+	c.Flags().IntVar(&o.job, "job", 0, "of the `N`th node; all nodes of a run write one log")
 }
 
 func (o *logsOptions) run(ctx context.Context) error {
 	if o.offset < 0 {
 		return app.Usagef("--since-offset %d: must be 0 or more", o.offset)
+	}
+	if o.tail < 0 {
+		return app.Usagef("--tail %d: must be 1 or more", o.tail)
+	}
+	if err := checkReplica(o.replica); err != nil {
+		return err
 	}
 	c, err := o.app.Connect()
 	if err != nil {
@@ -49,6 +71,14 @@ func (o *logsOptions) run(ctx context.Context) error {
 	job, err := findJob(ctx, c, o.project, o.ref)
 	if err != nil {
 		return err
+	}
+	if o.diagnose {
+		return o.told(ctx, c, job)
+	}
+	if o.since != "" || o.tail > 0 {
+		if o.offset, err = o.begin(ctx, c, job); err != nil {
+			return err
+		}
 	}
 	list, err := c.Job(ctx, job)
 	if err == nil && len(list.Jobs) == 0 {

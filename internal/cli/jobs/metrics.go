@@ -3,7 +3,9 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,20 +15,68 @@ import (
 )
 
 // metrics shows what a job uses.
-type metrics struct{ *app.App }
+type metrics struct {
+	*app.App
+	watch         bool
+	replica, node int // -1: all nodes
+}
 
 func metricsCommand(a *app.App) *cobra.Command {
+	m := &metrics{App: a, node: -1}
 	o := &aboutJob{
 		app: a, use: "metrics", short: "show what a job uses of its CPUs, memory and GPUs",
-		jsonAs: "print JSON: every sample", tell: metrics{a}.tell,
+		jsonAs: "print JSON: every sample", tell: m.tellAgain,
+		more: func(c *cobra.Command) {
+			f := c.Flags()
+			f.BoolVarP(&m.watch, "watch", "w", false, "print again every ten seconds, until interrupted")
+			f.IntVar(&m.replica, "replica", 0, "of the replica `N`; a task has one, 0")
+			f.IntVar(&m.node, "job", -1, "only of the `N`th of its nodes, from 0 on")
+		},
 	}
 	return o.command()
 }
 
-func (a metrics) tell(ctx context.Context, c *client.Client, id string, json bool) error {
+// tellAgain prints until the user has seen enough.
+func (a *metrics) tellAgain(ctx context.Context, c *client.Client, id string, json bool) error {
+	if err := checkReplica(a.replica); err != nil {
+		return err
+	}
+	for {
+		if a.watch && !json {
+			fmt.Fprint(a.Out, "\x1b[H\x1b[2J")
+		}
+		if err := a.tell(ctx, c, id, json); err != nil || !a.watch || json {
+			return err
+		}
+		if err := app.Wait(ctx, 10*time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// ofNode keeps the samples of one node.
+func (a *metrics) ofNode(ctx context.Context, c *client.Client, id string, m *client.Metrics) error {
+	j, err := oneJob(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if j.Alloc == nil || a.node >= len(j.Alloc.Nodes) {
+		return app.Usagef("--job %d: job %s has no such node", a.node, id)
+	}
+	name := j.Alloc.Nodes[a.node].Node
+	m.Samples = slices.DeleteFunc(m.Samples, func(s core.Sample) bool { return s.Node != name })
+	return nil
+}
+
+func (a *metrics) tell(ctx context.Context, c *client.Client, id string, json bool) error {
 	m, err := c.Metrics(ctx, id)
 	if err != nil {
 		return err
+	}
+	if a.node >= 0 {
+		if err := a.ofNode(ctx, c, id, m); err != nil {
+			return err
+		}
 	}
 	if json {
 		return a.PrintJSON(m)

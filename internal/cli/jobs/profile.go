@@ -11,20 +11,19 @@ import (
 	"bireme.dev/bireme/internal/dstack/config"
 )
 
-// findProfile gives the profile of a run: the one that --profile or DSTACK_PROFILE names, else the default one of
-// .dstack/profiles.yml in this folder or the home; nil: none.
-func (o *applyOptions) findProfile() (*config.Profile, error) {
-	name := o.profile
-	if name == "" && !o.noProfile {
-		if v, _ := o.app.Lookup("DSTACK_NO_PROFILE"); v != "" {
-			o.noProfile, _ = strconv.ParseBool(v) // what is no boolean means no
+// FindProfile gives the profile of a run: the one that --profile (name) or DSTACK_PROFILE names, else the default one
+// of .dstack/profiles.yml in this folder or the home; nil: none, also where none is wanted.
+func FindProfile(a *app.App, name string, none bool) (*config.Profile, error) {
+	if name == "" && !none {
+		if v, _ := a.Lookup("DSTACK_NO_PROFILE"); v != "" {
+			none, _ = strconv.ParseBool(v) // what is no boolean means no
 		}
-		name, _ = o.app.Lookup("DSTACK_PROFILE")
+		name, _ = a.Lookup("DSTACK_PROFILE")
 	}
-	if o.noProfile {
+	if none {
 		return nil, nil
 	}
-	file, all, err := o.profiles()
+	file, all, err := profiles(a)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +42,9 @@ func (o *applyOptions) findProfile() (*config.Profile, error) {
 }
 
 // profiles reads the first profiles.yml that there is.
-func (o *applyOptions) profiles() (string, []config.Profile, error) {
+func profiles(a *app.App) (string, []config.Profile, error) {
 	dirs := []string{".dstack"}
-	if home, ok := o.app.Lookup("HOME"); ok && home != "" {
+	if home, ok := a.Lookup("HOME"); ok && home != "" {
 		dirs = append(dirs, filepath.Join(home, ".dstack"))
 	}
 	for i, dir := range dirs {
@@ -60,7 +59,7 @@ func (o *applyOptions) profiles() (string, []config.Profile, error) {
 			}
 			list, err := config.ReadProfiles(src)
 			if err != nil {
-				return "", nil, inFile(err, file)
+				return "", nil, InFile(err, file)
 			}
 			return file, list.Profiles, nil
 		}

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"syscall"
 
@@ -55,8 +56,12 @@ func (o *stopOptions) run(ctx context.Context) error {
 		if !o.app.Confirm(o.yes, "Stop %s?", ref) {
 			continue
 		}
-		if err := o.one(ctx, c, ref); err != nil {
+		if err := o.one(ctx, c, ref); err != nil && !(o.app.Dstack && core.CodeOf(err) == core.Conflict) { // it has ended
 			faults = append(faults, err)
+			continue
+		}
+		if o.app.Dstack {
+			fmt.Fprintln(o.app.Out, map[bool]string{false: "Stopped", true: "Aborted"}[o.abort])
 			continue
 		}
 		o.app.Note("%s is being stopped", ref)

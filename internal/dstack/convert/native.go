@@ -55,9 +55,6 @@ func CheckRuns(c *config.Configuration) error {
 	var faults config.Faults
 	add := func(message string, loc ...any) { faults = append(faults, c.Fault(message, loc...)) }
 	run, p := c.Run(), c.Policy()
-	if len(run.Repos) > 0 {
-		add("fetching of repositories is not available yet with this command", "repos")
-	}
 	for i := range run.Volumes {
 		if !run.Volumes[i].IsInstance() {
 			add("volumes with a name are not mounted yet; a path of the node is mounted with /path/on/node:/path/inside",
