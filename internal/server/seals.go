@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
@@ -42,13 +43,17 @@ func checkSeals(ctx context.Context, st store.Store, cfg *config.Config) error {
 	return nil
 }
 
+// settleSeals is longer than a request takes from sealing a secret to its commit, unless the store is away; then nothing
+// is resealed either.
+const settleSeals = 2 * time.Second
+
 // openSeals reads the ring of keys, has the store seal with it, and reads the certificate authority.
 func (s *server) openSeals(ctx context.Context) (err error) {
 	if s.seals, err = openRing(ctx, s.store, s.Config); err != nil {
 		return err
 	}
 	s.rotator = reseal.New(reseal.Config{
-		Store: s.store, Ring: s.seals, Epoch: s.engine.Epoch, Log: s.Log,
+		Store: s.store, Ring: s.seals, Epoch: s.engine.Epoch, Log: s.Log, Settle: settleSeals,
 		Fleets: func() []*core.Fleet {
 			if snap := s.engine.Snapshot(); snap != nil {
 				return snap.Fleets()

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -345,5 +346,52 @@ func TestExportResumes(t *testing.T) {
 	e.start()()
 	if to.calls != 2 || e.stats.Unsent.Load() != 30 {
 		t.Errorf("%d calls, %d unsent", to.calls, e.stats.Unsent.Load())
+	}
+}
+
+// Whoever acts on decoys first does not hide the object they are after.
+func TestDecoysHideNoObject(t *testing.T) {
+	t.Parallel()
+	var l limiter
+	var told []string
+	for i := range 6 {
+		if e := l.admit(entry("mallory", "job.env", fmt.Sprintf("job %d", i), "ok")); e != nil {
+			told = append(told, e.Object+e.Detail)
+		}
+	}
+	for range 1000 {
+		l.admit(entry("mallory", "job.env", "job 7777777", "ok"))
+	}
+	for _, e := range l.closeWindow() {
+		told = append(told, e.Object+e.Detail)
+		if len(e.Detail) > maxObjects+100 || !strings.HasSuffix(e.Detail, " more") {
+			t.Errorf("%d bytes of detail: %.80s", len(e.Detail), e.Detail)
+		}
+	}
+	for i := range 6 {
+		if !strings.Contains(strings.Join(told, "|"), fmt.Sprintf("job %d", i)) {
+			t.Errorf("job %d is not told: %.200q", i, told)
+		}
+	}
+}
+
+// A pipe whose reader stops reading holds up neither the writer nor the end of the server.
+func TestExportToAPipeNobodyReads(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	var list []*core.AuditEntry
+	for range 200 { // more than a pipe holds
+		list = append(list, &core.AuditEntry{User: "u", Action: "a", Object: "o", Message: strings.Repeat("x", 500)})
+	}
+	if l := export(t, "file:"+path, list...); l.Stats().Unsent.Load() == 0 {
+		t.Error("everything was sent")
 	}
 }

@@ -17,6 +17,9 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
+// exportWait is how long a receiver may take to connect, or for a message.
+const exportWait = 2 * time.Second
+
 // exporter passes rows on, in the order they were written, beside the writer: a receiver that hangs holds up nothing.
 type exporter struct {
 	rows  chan []*core.AuditEntry
@@ -134,12 +137,16 @@ func (o *file) send(rows []*core.AuditEntry) (int, error) {
 		}
 		text = append(append(text, line...), '\n')
 	}
+	// A pipe whose reader does not read would hold up the server's end. Files have no deadline and need none.
+	if err := o.f.SetWriteDeadline(time.Now().Add(exportWait)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
+		return 0, err
+	}
 	before, err := o.f.Stat()
 	if err != nil {
 		return 0, err
 	}
 	if n, err := o.f.Write(text); err != nil {
-		if n > 0 { // half a line would spoil the next one: a full disk takes all of them or none
+		if n > 0 && before.Mode().IsRegular() { // half a line would spoil the next one: a full disk takes all of them or none
 			err = errors.Join(err, o.f.Truncate(before.Size()))
 		}
 		return 0, err
@@ -164,8 +171,6 @@ type syslog struct {
 	stream bool
 }
 
-const syslogWait = 2 * time.Second
-
 func (s *syslog) dial() error {
 	network, addr := "unixgram", "/dev/log"
 	switch {
@@ -174,11 +179,11 @@ func (s *syslog) dial() error {
 	case s.addr != "":
 		addr = s.addr
 	}
-	conn, err := net.DialTimeout(network, addr, syslogWait)
+	conn, err := net.DialTimeout(network, addr, exportWait)
 	if err != nil && network == "unixgram" { // some daemons listen for streams
 		network = "unix"
 		var err2 error
-		if conn, err2 = net.DialTimeout(network, addr, syslogWait); err2 != nil {
+		if conn, err2 = net.DialTimeout(network, addr, exportWait); err2 != nil {
 			return err
 		}
 	} else if err != nil {
@@ -197,7 +202,7 @@ func (s *syslog) send(rows []*core.AuditEntry) (int, error) {
 	for i, e := range rows {
 		msg, err := s.message(e)
 		if err == nil {
-			err = s.conn.SetWriteDeadline(time.Now().Add(syslogWait))
+			err = s.conn.SetWriteDeadline(time.Now().Add(exportWait))
 		}
 		if err == nil {
 			_, err = s.conn.Write(msg)

@@ -43,8 +43,33 @@ const several = "several"
 type kind struct{ action, object, answer, token string }
 
 type repeat struct {
-	entry *core.AuditEntry // the last of its kind
-	more  int64            // beyond the first, which was written at once
+	entry    *core.AuditEntry // the last of its kind
+	more     int64            // beyond the first, which was written at once
+	objects  string           // those of an entry with Object several, up to maxObjects bytes
+	unlisted int64            // objects that are not in it
+}
+
+// maxObjects bounds the list of objects of an entry. Decoys must not hide which object a caller was after; a caller who
+// fills the list is seen to do so.
+const maxObjects = 1000
+
+func (r *repeat) addObject(name string) {
+	switch {
+	case r.unlisted > 0 || len(r.objects)+len(name)+2 > maxObjects:
+		r.unlisted++
+	case r.objects == "":
+		r.objects = name
+	default:
+		r.objects += ", " + name
+	}
+}
+
+// detail lists the objects.
+func (r *repeat) detail() string {
+	if r.unlisted == 0 {
+		return r.objects
+	}
+	return fmt.Sprintf("%s and %d more", r.objects, r.unlisted)
 }
 
 func callerKey(e *core.AuditEntry) string {
@@ -79,10 +104,12 @@ func (l *limiter) admit(e *core.AuditEntry) *core.AuditEntry {
 	}
 	act := kind{action: e.Action, answer: e.Answer}
 	if w.acts[act] >= perAction {
-		e.Object, e.Owner, e.Detail = several, "", ""
+		object := e.Object
+		e.Object, e.Owner, e.Detail = several, "", object
 		k.object, k.token = several, ""
 		if r := w.kinds[k]; r != nil {
 			r.entry, r.more = e, r.more+1
+			r.addObject(object)
 			return nil
 		}
 	}
@@ -105,7 +132,9 @@ func (l *limiter) closeWindow() []*core.AuditEntry {
 		for _, r := range w.kinds {
 			if r.more > 0 {
 				e := *r.entry
-				e.Count = r.more
+				if e.Count = r.more; e.Object == several {
+					e.Detail = r.detail()
+				}
 				out = append(out, &e)
 			}
 		}

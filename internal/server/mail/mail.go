@@ -68,8 +68,14 @@ func New(cfg func() Config, log *slog.Logger) *Sender {
 	}
 }
 
-// Load begins with a state: alarms of jobs that run are set again.
+// Load begins with a state: alarms of running jobs are set again, and what was known of earlier jobs is forgotten.
 func (s *Sender) Load(snap *state.Snapshot) {
+	s.mu.Lock()
+	for id := range s.alarms {
+		s.stopAlarms(id)
+	}
+	s.arrays, s.ends = map[core.JobID]*summary{}, nil
+	s.mu.Unlock()
 	for j := range snap.Jobs() {
 		if j.State == core.Running && j.Spec.More().MailTypes != "" {
 			s.setAlarms(j)

@@ -28,6 +28,9 @@ type Config struct {
 	Credentials   func() []*core.Credential
 	PutCredential func(context.Context, *state.ResealCredential) error
 	Log           *slog.Logger
+	// Settle is how long an older key is kept after another one became the present key. A request may have sealed
+	// something with the older one and wait for its commit.
+	Settle time.Duration
 }
 
 // Rotator changes the key that things are sealed with.
@@ -37,8 +40,9 @@ type Rotator struct {
 	work  sync.Mutex    // one at a time reseals
 	wake  chan struct{} // there is something to do
 
-	mu  sync.Mutex
-	err error // what the last try met
+	mu    sync.Mutex
+	err   error     // what the last try met
+	since time.Time // when the present key became it
 }
 
 // New makes a Rotator. Open must come first.
@@ -99,7 +103,18 @@ func (r *Rotator) Begin(ctx context.Context) error {
 	if err := r.Store.BeginReseal(ctx, r.Epoch(), int64(next)); err != nil {
 		return err
 	}
-	return r.Ring.Use(next)
+	err = r.Ring.Use(next)
+	r.mu.Lock()
+	r.since = time.Now() // what is sealed from here on is under it
+	r.mu.Unlock()
+	return err
+}
+
+// unsettled is how long an older key is still needed by requests that began with it.
+func (r *Rotator) unsettled() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Settle - time.Since(r.since)
 }
 
 // Run reseals whenever there is something to do. A fault is logged and tried again.
@@ -154,14 +169,19 @@ func (r *Rotator) Finish(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
+		pause := time.Since(start) // the writer is everybody's: as long a pause as it was held
 		if s.Done && r.stale() == 0 {
-			return r.drop(s, worked, began)
+			left := r.unsettled()
+			if left <= 0 {
+				return r.drop(s, worked, began)
+			}
+			pause = left // and look once more then
 		}
 		worked = true
-		select { // the writer is everybody's: as long a pause as it was held
+		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(time.Since(start)):
+		case <-time.After(pause):
 		}
 	}
 }
