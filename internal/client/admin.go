@@ -30,7 +30,7 @@ type UpdateProject struct {
 }
 
 // UpdateProject changes a project.
-func (c *Client) UpdateProject(ctx context.Context, name core.ProjectName, p *UpdateProject) error {
+func (c *PeopleClient) UpdateProject(ctx context.Context, name core.ProjectName, p *UpdateProject) error {
 	return c.do(ctx, call{
 		method: "PATCH", path: api + "/projects/" + url.PathEscape(string(name)), body: p,
 		again: always,
@@ -38,13 +38,13 @@ func (c *Client) UpdateProject(ctx context.Context, name core.ProjectName, p *Up
 }
 
 // NewUser adds a user.
-func (c *Client) NewUser(ctx context.Context, u *core.User) error {
+func (c *PeopleClient) NewUser(ctx context.Context, u *core.User) error {
 	_, err := c.AddUser(ctx, u)
 	return err
 }
 
 // AddUser is NewUser that also gives what the server made of it.
-func (c *Client) AddUser(ctx context.Context, u *core.User) (*UserPut, error) {
+func (c *PeopleClient) AddUser(ctx context.Context, u *core.User) (*UserPut, error) {
 	out := new(UserPut)
 	if err := c.do(ctx, call{method: "POST", path: api + "/users", body: u}, out); err != nil {
 		return nil, err
@@ -53,18 +53,18 @@ func (c *Client) AddUser(ctx context.Context, u *core.User) (*UserPut, error) {
 }
 
 // UpdateUser changes a user.
-func (c *Client) UpdateUser(ctx context.Context, name core.UserName, u *UpdateUser) error {
+func (c *PeopleClient) UpdateUser(ctx context.Context, name core.UserName, u *UpdateUser) error {
 	return c.do(ctx, call{method: "PATCH", path: api + "/users/" + url.PathEscape(string(name)), body: u, again: always},
 		nil)
 }
 
 // NewProject adds a project.
-func (c *Client) NewProject(ctx context.Context, p *core.Project) error {
+func (c *PeopleClient) NewProject(ctx context.Context, p *core.Project) error {
 	return c.do(ctx, call{method: "POST", path: api + "/projects", body: p}, nil)
 }
 
 // PutMember gives a user a role in a project; the empty role takes the user out.
-func (c *Client) PutMember(ctx context.Context, project core.ProjectName, user core.UserName, role core.Role) error {
+func (c *PeopleClient) PutMember(ctx context.Context, project core.ProjectName, user core.UserName, role core.Role) error {
 	path := api + "/projects/" + url.PathEscape(string(project)) + "/members/" + url.PathEscape(string(user))
 	return c.do(ctx, call{method: "PUT", path: path, body: PutMember{Role: role}, again: always}, nil)
 }

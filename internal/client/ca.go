@@ -43,10 +43,12 @@ type RotateCA struct {
 }
 
 // CA asks for the certificate authority.
-func (c *Client) CA(ctx context.Context) (*CA, error) { return get[CA](ctx, c, api+"/ca", nil) }
+func (c *ClusterClient) CA(ctx context.Context) (*CA, error) {
+	return get[CA](ctx, c.transport, api+"/ca", nil)
+}
 
 // RotateCA takes the next step of replacing it.
-func (c *Client) RotateCA(ctx context.Context, in *RotateCA) (*CA, error) {
+func (c *ClusterClient) RotateCA(ctx context.Context, in *RotateCA) (*CA, error) {
 	out := new(CA)
 	if err := c.do(ctx, call{method: "POST", path: api + "/ca/rotate", body: in}, out); err != nil {
 		return nil, err
@@ -67,13 +69,13 @@ func OwnCA() string {
 }
 
 // followCA replaces the copy of the CA when a server that it vouched for says that there is another one.
-func (c *Client) followCA(ctx context.Context, e *endpoint, sum string) {
+func (c *transport) followCA(ctx context.Context, e *endpoint, sum string) {
 	if sum == "" || e.caSum == "" || sum == e.caSum || c.set.CA == "" || c.set.CA != OwnCA() ||
 		!c.following.CompareAndSwap(false, true) {
 		return
 	}
 	defer c.following.Store(false)
-	now, err := c.CA(ctx)
+	now, err := (&ClusterClient{c}).CA(ctx)
 	if err != nil || now.Sum != sum || fileSum([]byte(now.PEM)) != sum {
 		return // the next call tries again
 	}

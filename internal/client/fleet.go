@@ -87,18 +87,18 @@ type FleetList struct {
 }
 
 // Fleets lists fleets.
-func (c *Client) Fleets(ctx context.Context) (*FleetList, error) {
-	read := func(q url.Values) (*FleetList, error) { return get[FleetList](ctx, c, api+"/fleets", q) }
+func (c *FleetClient) Fleets(ctx context.Context) (*FleetList, error) {
+	read := func(q url.Values) (*FleetList, error) { return get[FleetList](ctx, c.transport, api+"/fleets", q) }
 	return everyPage(read, func(to, from *FleetList) { to.Fleets = append(to.Fleets, from.Fleets...) })
 }
 
 // Fleet gives one.
-func (c *Client) Fleet(ctx context.Context, name string) (*Fleet, error) {
-	return get[Fleet](ctx, c, api+"/fleets/"+url.PathEscape(name), nil)
+func (c *FleetClient) Fleet(ctx context.Context, name string) (*Fleet, error) {
+	return get[Fleet](ctx, c.transport, api+"/fleets/"+url.PathEscape(name), nil)
 }
 
 // PutFleet makes a fleet or changes it in place.
-func (c *Client) PutFleet(ctx context.Context, name string, s *FleetSpec) (*core.FleetPlan, error) {
+func (c *FleetClient) PutFleet(ctx context.Context, name string, s *FleetSpec) (*core.FleetPlan, error) {
 	out := new(core.FleetPlan)
 	if err := c.do(ctx, call{method: "PUT", path: api + "/fleets/" + url.PathEscape(name), body: s, again: always},
 		out); err != nil {
@@ -108,7 +108,7 @@ func (c *Client) PutFleet(ctx context.Context, name string, s *FleetSpec) (*core
 }
 
 // DropFleet deletes a fleet, or some of its instances.
-func (c *Client) DropFleet(ctx context.Context, name string, nums []int32, force bool) error {
+func (c *FleetClient) DropFleet(ctx context.Context, name string, nums []int32, force bool) error {
 	q := instances(nums)
 	if force {
 		q.Set("force", "1")
@@ -117,7 +117,7 @@ func (c *Client) DropFleet(ctx context.Context, name string, nums []int32, force
 }
 
 // TrustFleet forgets host keys of a fleet.
-func (c *Client) TrustFleet(ctx context.Context, name string, nums []int32) error {
+func (c *FleetClient) TrustFleet(ctx context.Context, name string, nums []int32) error {
 	return c.do(ctx, call{
 		method: "POST", path: api + "/fleets/" + url.PathEscape(name) + "/trust",
 		query: instances(nums),

@@ -22,6 +22,6 @@ type LicenseList struct {
 }
 
 // Licenses lists licenses.
-func (c *Client) Licenses(ctx context.Context) (*LicenseList, error) {
-	return get[LicenseList](ctx, c, api+"/licenses", nil)
+func (c *NodeClient) Licenses(ctx context.Context) (*LicenseList, error) {
+	return get[LicenseList](ctx, c.transport, api+"/licenses", nil)
 }

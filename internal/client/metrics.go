@@ -25,6 +25,6 @@ type MetricGPU struct {
 }
 
 // Metrics tells what a job used.
-func (c *Client) Metrics(ctx context.Context, id string) (*Metrics, error) {
-	return get[Metrics](ctx, c, jobPath(id, "/metrics"), nil)
+func (c *JobClient) Metrics(ctx context.Context, id string) (*Metrics, error) {
+	return get[Metrics](ctx, c.transport, jobPath(id, "/metrics"), nil)
 }

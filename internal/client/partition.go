@@ -23,11 +23,11 @@ type PartitionChange struct {
 }
 
 // ChangePartition makes or changes a partition.
-func (c *Client) ChangePartition(ctx context.Context, name core.PartitionName, u *PartitionChange) error {
+func (c *NodeClient) ChangePartition(ctx context.Context, name core.PartitionName, u *PartitionChange) error {
 	return c.do(ctx, call{method: "PATCH", path: api + "/partitions/" + url.PathEscape(string(name)), body: u}, nil)
 }
 
 // DropPartition removes a partition.
-func (c *Client) DropPartition(ctx context.Context, name core.PartitionName) error {
+func (c *NodeClient) DropPartition(ctx context.Context, name core.PartitionName) error {
 	return c.do(ctx, call{method: "DELETE", path: api + "/partitions/" + url.PathEscape(string(name))}, nil)
 }

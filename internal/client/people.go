@@ -27,13 +27,13 @@ type (
 )
 
 // Tokens lists tokens: the caller's own, or all for an administrator.
-func (c *Client) Tokens(ctx context.Context) (*TokenList, error) {
-	read := func(q url.Values) (*TokenList, error) { return get[TokenList](ctx, c, api+"/tokens", q) }
+func (c *TokenClient) Tokens(ctx context.Context) (*TokenList, error) {
+	read := func(q url.Values) (*TokenList, error) { return get[TokenList](ctx, c.transport, api+"/tokens", q) }
 	return everyPage(read, func(to, from *TokenList) { to.Tokens = append(to.Tokens, from.Tokens...) })
 }
 
 // NewToken makes a token. It is not sent again once received: a second secret would be lost and valid.
-func (c *Client) NewToken(ctx context.Context, t *NewToken) (*NewTokenMade, error) {
+func (c *TokenClient) NewToken(ctx context.Context, t *NewToken) (*NewTokenMade, error) {
 	out := new(NewTokenMade)
 	if err := c.do(ctx, call{method: "POST", path: api + "/tokens", body: t}, out); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (c *Client) NewToken(ctx context.Context, t *NewToken) (*NewTokenMade, erro
 }
 
 // RotateToken gives a token another secret. Like NewToken it is not sent again once received.
-func (c *Client) RotateToken(ctx context.Context, id string, in *RotateToken) (*NewTokenMade, error) {
+func (c *TokenClient) RotateToken(ctx context.Context, id string, in *RotateToken) (*NewTokenMade, error) {
 	out := new(NewTokenMade)
 	if err := c.do(ctx, call{method: "POST", path: api + "/tokens/" + url.PathEscape(id) + "/rotate", body: in},
 		out); err != nil {
@@ -52,7 +52,7 @@ func (c *Client) RotateToken(ctx context.Context, id string, in *RotateToken) (*
 }
 
 // RevokeToken ends a token.
-func (c *Client) RevokeToken(ctx context.Context, id string) error {
+func (c *TokenClient) RevokeToken(ctx context.Context, id string) error {
 	return c.do(ctx, call{method: "DELETE", path: api + "/tokens/" + url.PathEscape(id), again: always}, nil)
 }
 
@@ -63,24 +63,26 @@ type AuditList struct {
 }
 
 // Audit asks for entries of the audit log; see the API for the names.
-func (c *Client) Audit(ctx context.Context, query url.Values) (*AuditList, error) {
-	return get[AuditList](ctx, c, api+"/audit", query)
+func (c *ClusterClient) Audit(ctx context.Context, query url.Values) (*AuditList, error) {
+	return get[AuditList](ctx, c.transport, api+"/audit", query)
 }
 
 // Users lists all users.
-func (c *Client) Users(ctx context.Context) (*UserList, error) {
-	read := func(q url.Values) (*UserList, error) { return get[UserList](ctx, c, api+"/users", q) }
+func (c *PeopleClient) Users(ctx context.Context) (*UserList, error) {
+	read := func(q url.Values) (*UserList, error) { return get[UserList](ctx, c.transport, api+"/users", q) }
 	return everyPage(read, func(to, from *UserList) { to.Users = append(to.Users, from.Users...) })
 }
 
 // User gives one user.
-func (c *Client) User(ctx context.Context, name core.UserName) (*core.User, error) {
-	return get[core.User](ctx, c, api+"/users/"+url.PathEscape(string(name)), nil)
+func (c *PeopleClient) User(ctx context.Context, name core.UserName) (*core.User, error) {
+	return get[core.User](ctx, c.transport, api+"/users/"+url.PathEscape(string(name)), nil)
 }
 
 // Projects lists all projects.
-func (c *Client) Projects(ctx context.Context) (*ProjectList, error) {
-	read := func(q url.Values) (*ProjectList, error) { return get[ProjectList](ctx, c, api+"/projects", q) }
+func (c *PeopleClient) Projects(ctx context.Context) (*ProjectList, error) {
+	read := func(q url.Values) (*ProjectList, error) {
+		return get[ProjectList](ctx, c.transport, api+"/projects", q)
+	}
 	return everyPage(read, func(to, from *ProjectList) { to.Projects = append(to.Projects, from.Projects...) })
 }
 
@@ -95,7 +97,7 @@ func (l *ProjectList) Find(name core.ProjectName) (*core.Project, bool) {
 }
 
 // Runs lists runs; empty arguments do not restrict.
-func (c *Client) Runs(ctx context.Context, project, name string) (*RunList, error) {
+func (c *JobClient) Runs(ctx context.Context, project, name string) (*RunList, error) {
 	v := url.Values{}
 	if project != "" {
 		v.Set("project", project)
@@ -103,11 +105,11 @@ func (c *Client) Runs(ctx context.Context, project, name string) (*RunList, erro
 	if name != "" {
 		v.Set("name", name)
 	}
-	return get[RunList](ctx, c, api+"/runs", v)
+	return get[RunList](ctx, c.transport, api+"/runs", v)
 }
 
 // StopRun ends a run.
-func (c *Client) StopRun(ctx context.Context, project, name string) error {
+func (c *JobClient) StopRun(ctx context.Context, project, name string) error {
 	v := url.Values{}
 	if project != "" {
 		v.Set("project", project)
@@ -117,7 +119,7 @@ func (c *Client) StopRun(ctx context.Context, project, name string) error {
 }
 
 // Join trades a one-time token for a node's certificate.
-func (c *Client) Join(ctx context.Context, j *Join) (*Joined, error) {
+func (c *NodeClient) Join(ctx context.Context, j *Join) (*Joined, error) {
 	out := new(Joined)
 	if err := c.do(ctx, call{method: "POST", path: api + "/join", body: j}, out); err != nil {
 		return nil, err

@@ -28,8 +28,8 @@ type PolicyList struct {
 }
 
 // Policy gives every QOS and the tree of projects.
-func (c *Client) Policy(ctx context.Context) (*core.Policy, error) {
-	read := func(q url.Values) (*PolicyList, error) { return get[PolicyList](ctx, c, api+"/policy", q) }
+func (c *PolicyClient) Policy(ctx context.Context) (*core.Policy, error) {
+	read := func(q url.Values) (*PolicyList, error) { return get[PolicyList](ctx, c.transport, api+"/policy", q) }
 	list, err := everyPage(read, func(to, from *PolicyList) {
 		to.QOS, to.Projects = append(to.QOS, from.QOS...), append(to.Projects, from.Projects...)
 	})
@@ -40,7 +40,7 @@ func (c *Client) Policy(ctx context.Context) (*core.Policy, error) {
 }
 
 // ApplyPolicy replaces what a policy names, all or nothing.
-func (c *Client) ApplyPolicy(ctx context.Context, p *ApplyPolicy) (*core.PolicyDiff, error) {
+func (c *PolicyClient) ApplyPolicy(ctx context.Context, p *ApplyPolicy) (*core.PolicyDiff, error) {
 	out := new(core.PolicyDiff)
 	if err := c.do(ctx, call{method: "PUT", path: api + "/policy", body: p}, out); err != nil {
 		return nil, err
@@ -49,13 +49,13 @@ func (c *Client) ApplyPolicy(ctx context.Context, p *ApplyPolicy) (*core.PolicyD
 }
 
 // QOS lists qualities of service.
-func (c *Client) QOS(ctx context.Context) (*QOSList, error) {
-	read := func(q url.Values) (*QOSList, error) { return get[QOSList](ctx, c, api+"/qos", q) }
+func (c *PolicyClient) QOS(ctx context.Context) (*QOSList, error) {
+	read := func(q url.Values) (*QOSList, error) { return get[QOSList](ctx, c.transport, api+"/qos", q) }
 	return everyPage(read, func(to, from *QOSList) { to.QOS = append(to.QOS, from.QOS...) })
 }
 
 // PutQOS makes or replaces a QOS.
-func (c *Client) PutQOS(ctx context.Context, q *core.QOS) error {
+func (c *PolicyClient) PutQOS(ctx context.Context, q *core.QOS) error {
 	return c.do(ctx, call{method: "PUT", path: api + "/qos/" + url.PathEscape(string(q.Name)), body: q, again: always},
 		nil)
 }
@@ -69,7 +69,7 @@ const (
 )
 
 // Drop deletes a QOS, a project or a user for whom no job runs or waits.
-func (c *Client) Drop(ctx context.Context, what, name string) error {
+func (c *PolicyClient) Drop(ctx context.Context, what, name string) error {
 	query := map[string]url.Values{DropQOS: {"unlist": {"1"}}, DropProject: {"members": {"1"}}}[what]
 	return c.do(ctx, call{method: "DELETE", path: api + "/" + what + "/" + url.PathEscape(name), query: query}, nil)
 }

@@ -21,7 +21,7 @@ type Reconfigured struct {
 }
 
 // Reconfigure has the server read its config file again.
-func (c *Client) Reconfigure(ctx context.Context, r *Reconfigure) (*Reconfigured, error) {
+func (c *ClusterClient) Reconfigure(ctx context.Context, r *Reconfigure) (*Reconfigured, error) {
 	out := new(Reconfigured)
 	if err := c.do(ctx, call{method: "POST", path: api + "/reconfigure", body: r}, out); err != nil {
 		return nil, err

@@ -30,9 +30,9 @@ type NewReservation struct {
 }
 
 // Reservations lists advance reservations.
-func (c *Client) Reservations(ctx context.Context) (*ReservationList, error) {
+func (c *ReservationClient) Reservations(ctx context.Context) (*ReservationList, error) {
 	read := func(q url.Values) (*ReservationList, error) {
-		return get[ReservationList](ctx, c, api+"/reservations", q)
+		return get[ReservationList](ctx, c.transport, api+"/reservations", q)
 	}
 	return everyPage(read, func(to, from *ReservationList) {
 		to.Reservations = append(to.Reservations, from.Reservations...)
@@ -40,12 +40,12 @@ func (c *Client) Reservations(ctx context.Context) (*ReservationList, error) {
 }
 
 // Reservation gives one.
-func (c *Client) Reservation(ctx context.Context, name string) (*Reservation, error) {
-	return get[Reservation](ctx, c, api+"/reservations/"+url.PathEscape(name), nil)
+func (c *ReservationClient) Reservation(ctx context.Context, name string) (*Reservation, error) {
+	return get[Reservation](ctx, c.transport, api+"/reservations/"+url.PathEscape(name), nil)
 }
 
 // NewReservation makes one.
-func (c *Client) NewReservation(ctx context.Context, r *NewReservation) (*Reservation, error) {
+func (c *ReservationClient) NewReservation(ctx context.Context, r *NewReservation) (*Reservation, error) {
 	out := new(Reservation)
 	if err := c.do(ctx, call{method: "POST", path: api + "/reservations", body: r}, out); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (c *Client) NewReservation(ctx context.Context, r *NewReservation) (*Reserv
 }
 
 // UpdateReservation changes one.
-func (c *Client) UpdateReservation(ctx context.Context, name string, r *core.ReservationChange) (*Reservation, error) {
+func (c *ReservationClient) UpdateReservation(ctx context.Context, name string, r *core.ReservationChange) (*Reservation, error) {
 	out := new(Reservation)
 	if err := c.do(ctx, call{
 		method: "PATCH", path: api + "/reservations/" + url.PathEscape(name), body: r,
@@ -66,6 +66,6 @@ func (c *Client) UpdateReservation(ctx context.Context, name string, r *core.Res
 }
 
 // DropReservation removes one.
-func (c *Client) DropReservation(ctx context.Context, name string) error {
+func (c *ReservationClient) DropReservation(ctx context.Context, name string) error {
 	return c.do(ctx, call{method: "DELETE", path: api + "/reservations/" + url.PathEscape(name)}, nil)
 }

@@ -13,13 +13,13 @@ type Seals struct {
 }
 
 // Seals asks for them.
-func (c *Client) Seals(ctx context.Context) (*Seals, error) {
+func (c *ClusterClient) Seals(ctx context.Context) (*Seals, error) {
 	out := new(Seals)
 	return out, c.do(ctx, call{method: "GET", path: api + "/seals"}, out)
 }
 
 // RotateSeals begins a rotation; Seals tells how far it is.
-func (c *Client) RotateSeals(ctx context.Context) (*Seals, error) {
+func (c *ClusterClient) RotateSeals(ctx context.Context) (*Seals, error) {
 	out := new(Seals)
 	return out, c.do(ctx, call{method: "POST", path: api + "/seals/rotate"}, out)
 }

@@ -77,29 +77,22 @@ type Factor struct {
 }
 
 // Ping asks whether the server is there. It does not try again.
-func (c *Client) Ping(ctx context.Context) error {
+func (c *ClusterClient) Ping(ctx context.Context) error {
 	return c.once().do(ctx, call{method: "GET", path: api + "/ping"}, nil)
 }
 
-// once is c without second tries.
-func (c *Client) once() *Client {
-	n := &Client{set: c.set, ends: c.ends, sleep: c.sleep}
-	n.set.Timeout = 0
-	return n
-}
-
 // Cluster tells what the cluster is.
-func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
-	return get[Cluster](ctx, c, api+"/cluster", nil)
+func (c *ClusterClient) Cluster(ctx context.Context) (*Cluster, error) {
+	return get[Cluster](ctx, c.transport, api+"/cluster", nil)
 }
 
 // Whoami tells who the server takes the caller for.
-func (c *Client) Whoami(ctx context.Context) (*Whoami, error) {
-	return get[Whoami](ctx, c, api+"/whoami", nil)
+func (c *ClusterClient) Whoami(ctx context.Context) (*Whoami, error) {
+	return get[Whoami](ctx, c.transport, api+"/whoami", nil)
 }
 
 // Submit hands in a job. It makes s.Key when there is none; under it the job is made once, however often it is sent.
-func (c *Client) Submit(ctx context.Context, s *Submit) (*Submitted, error) {
+func (c *JobClient) Submit(ctx context.Context, s *Submit) (*Submitted, error) {
 	if s.Key == "" {
 		s.Key = NewKey()
 	}
@@ -113,15 +106,15 @@ func (c *Client) Submit(ctx context.Context, s *Submit) (*Submitted, error) {
 }
 
 // Jobs lists jobs in full. History comes in pages, which it follows up to q.Limit.
-func (c *Client) Jobs(ctx context.Context, q JobsQuery) (*JobList, error) {
+func (c *JobClient) Jobs(ctx context.Context, q JobsQuery) (*JobList, error) {
 	v := q.values()
 	v.Set("view", "full")
 	return c.jobPages(ctx, api+"/jobs", v, q.Limit)
 }
 
 // jobPages puts pages together. Seq and Now are those of the first, so that a watch after it misses nothing.
-func (c *Client) jobPages(ctx context.Context, path string, v url.Values, limit int) (*JobList, error) {
-	out, err := get[JobList](ctx, c, path, v)
+func (c *JobClient) jobPages(ctx context.Context, path string, v url.Values, limit int) (*JobList, error) {
+	out, err := get[JobList](ctx, c.transport, path, v)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +123,7 @@ func (c *Client) jobPages(ctx context.Context, path string, v url.Values, limit 
 			out.Next = out.Jobs[len(out.Jobs)-1].ID
 		}
 		turn(v, out.Next, limit-len(out.Jobs))
-		next, err := get[JobList](ctx, c, path, v)
+		next, err := get[JobList](ctx, c.transport, path, v)
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +144,7 @@ func turn(v url.Values, last core.JobID, limit int) {
 
 // Briefs lists jobs in short. It is the call behind squeue and is made for tens of thousands of them. Pages are
 // followed as by Jobs.
-func (c *Client) Briefs(ctx context.Context, q JobsQuery) (*BriefList, error) {
+func (c *JobClient) Briefs(ctx context.Context, q JobsQuery) (*BriefList, error) {
 	v := q.values()
 	v.Set("view", "brief")
 	out, err := c.briefs(ctx, v)
@@ -173,7 +166,7 @@ func (c *Client) Briefs(ctx context.Context, q JobsQuery) (*BriefList, error) {
 	return out, nil
 }
 
-func (c *Client) briefs(ctx context.Context, v url.Values) (*BriefList, error) {
+func (c *JobClient) briefs(ctx context.Context, v url.Values) (*BriefList, error) {
 	var data []byte
 	if err := c.do(ctx, call{method: "GET", path: api + "/jobs", query: v, again: always}, &data); err != nil {
 		return nil, err
@@ -182,17 +175,17 @@ func (c *Client) briefs(ctx context.Context, v url.Values) (*BriefList, error) {
 }
 
 // Job gives one job, or an array's record and its started tasks; id is "12" or "12_3".
-func (c *Client) Job(ctx context.Context, id string) (*JobList, error) {
+func (c *JobClient) Job(ctx context.Context, id string) (*JobList, error) {
 	return c.jobPages(ctx, jobPath(id, ""), url.Values{}, 0)
 }
 
 // UpdateJob changes a job.
-func (c *Client) UpdateJob(ctx context.Context, id string, u *Update) error {
+func (c *JobClient) UpdateJob(ctx context.Context, id string, u *Update) error {
 	return c.do(ctx, call{method: "PATCH", path: jobPath(id, ""), body: u, again: always}, nil)
 }
 
 // Cancel ends or signals jobs.
-func (c *Client) Cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
+func (c *JobClient) Cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
 	if len(b.IDs) <= cancelIDs {
 		return c.cancel(ctx, b)
 	}
@@ -212,7 +205,7 @@ func (c *Client) Cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
 // cancelIDs is how many jobs one request names; the server takes 5,000.
 const cancelIDs = 4000
 
-func (c *Client) cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
+func (c *JobClient) cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
 	out := new(Cancelled)
 	tries := always
 	if b.Signal != 0 {
@@ -252,26 +245,26 @@ func (c *Client) cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
 }
 
 // Script gives a job's script.
-func (c *Client) Script(ctx context.Context, id string) ([]byte, error) {
+func (c *JobClient) Script(ctx context.Context, id string) ([]byte, error) {
 	var data []byte
 	err := c.do(ctx, call{method: "GET", path: jobPath(id, "/script"), again: always}, &data)
 	return data, err
 }
 
 // Env gives a job's environment as it was submitted, NUL-separated.
-func (c *Client) Env(ctx context.Context, id string) ([]byte, error) {
+func (c *JobClient) Env(ctx context.Context, id string) ([]byte, error) {
 	var data []byte
 	err := c.do(ctx, call{method: "GET", path: jobPath(id, "/env"), again: always}, &data)
 	return data, err
 }
 
 // Why tells why a job is as it is.
-func (c *Client) Why(ctx context.Context, id string) (*Why, error) {
-	return get[Why](ctx, c, jobPath(id, "/why"), nil)
+func (c *JobClient) Why(ctx context.Context, id string) (*Why, error) {
+	return get[Why](ctx, c.transport, jobPath(id, "/why"), nil)
 }
 
 // NewStep makes a step in a job. It is sent again only when it surely was not received: a step must not run twice.
-func (c *Client) NewStep(ctx context.Context, id string, s *NewStep) (*StepMade, error) {
+func (c *JobClient) NewStep(ctx context.Context, id string, s *NewStep) (*StepMade, error) {
 	out := new(StepMade)
 	if err := c.do(ctx, call{method: "POST", path: jobPath(id, "/steps"), body: s}, out); err != nil {
 		return nil, err
@@ -280,40 +273,40 @@ func (c *Client) NewStep(ctx context.Context, id string, s *NewStep) (*StepMade,
 }
 
 // Steps lists a job's steps.
-func (c *Client) Steps(ctx context.Context, id string) (*StepList, error) {
-	return get[StepList](ctx, c, jobPath(id, "/steps"), nil)
+func (c *JobClient) Steps(ctx context.Context, id string) (*StepList, error) {
+	return get[StepList](ctx, c.transport, jobPath(id, "/steps"), nil)
 }
 
 // Release gives an interactive allocation back.
-func (c *Client) Release(ctx context.Context, id string, exit core.Exit) error {
+func (c *JobClient) Release(ctx context.Context, id string, exit core.Exit) error {
 	return c.do(ctx, call{method: "POST", path: jobPath(id, "/release"), body: Release{Exit: exit}, again: always}, nil)
 }
 
 // Nodes lists the nodes.
-func (c *Client) Nodes(ctx context.Context) (*NodeList, error) {
-	read := func(q url.Values) (*NodeList, error) { return get[NodeList](ctx, c, api+"/nodes", q) }
+func (c *NodeClient) Nodes(ctx context.Context) (*NodeList, error) {
+	read := func(q url.Values) (*NodeList, error) { return get[NodeList](ctx, c.transport, api+"/nodes", q) }
 	return everyPage(read, func(to, from *NodeList) { to.Nodes = append(to.Nodes, from.Nodes...) })
 }
 
 // Node gives one node.
-func (c *Client) Node(ctx context.Context, name core.NodeName) (*Node, error) {
-	return get[Node](ctx, c, api+"/nodes/"+url.PathEscape(string(name)), nil)
+func (c *NodeClient) Node(ctx context.Context, name core.NodeName) (*Node, error) {
+	return get[Node](ctx, c.transport, api+"/nodes/"+url.PathEscape(string(name)), nil)
 }
 
 // NodeEvents are the last events of a node, oldest first.
-func (c *Client) NodeEvents(ctx context.Context, name core.NodeName, limit int) (*EventList, error) {
+func (c *NodeClient) NodeEvents(ctx context.Context, name core.NodeName, limit int) (*EventList, error) {
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
-	return get[EventList](ctx, c, api+"/nodes/"+url.PathEscape(string(name))+"/events", q)
+	return get[EventList](ctx, c.transport, api+"/nodes/"+url.PathEscape(string(name))+"/events", q)
 }
 
 // UpdateNode drains, resumes or downs a node.
-func (c *Client) UpdateNode(ctx context.Context, name core.NodeName, u *UpdateNode) error {
+func (c *NodeClient) UpdateNode(ctx context.Context, name core.NodeName, u *UpdateNode) error {
 	return c.do(ctx, call{method: "PATCH", path: api + "/nodes/" + url.PathEscape(string(name)), body: u, again: always},
 		nil)
 }
 
 // RemoveNode forgets a node. how says what of its jobs: empty (there must be none), drain, now or gone.
-func (c *Client) RemoveNode(ctx context.Context, name core.NodeName, how string) (*RemovedNode, error) {
+func (c *NodeClient) RemoveNode(ctx context.Context, name core.NodeName, how string) (*RemovedNode, error) {
 	q := url.Values{}
 	if how != "" {
 		q.Set(how, "1")
@@ -326,7 +319,7 @@ func (c *Client) RemoveNode(ctx context.Context, name core.NodeName, how string)
 	return out, nil
 }
 
-func get[T any](ctx context.Context, c *Client, path string, q url.Values) (*T, error) {
+func get[T any](ctx context.Context, c *transport, path string, q url.Values) (*T, error) {
 	out := new(T)
 	if err := c.do(ctx, call{method: "GET", path: path, query: q, again: always}, out); err != nil {
 		return nil, err

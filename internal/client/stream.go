@@ -21,7 +21,7 @@ const (
 
 // Watch calls f for every event after the given sequence number, until f gives an error, ctx ends or the stream breaks.
 // A watcher goes on after the last Seq it saw; a Gone error says that this is too long ago and it must look afresh.
-func (c *Client) Watch(ctx context.Context, after int64, f func(*core.Event) error) error {
+func (c *StreamClient) Watch(ctx context.Context, after int64, f func(*core.Event) error) error {
 	resp, err := c.roundTrip(ctx, call{
 		method: "GET", path: api + "/watch", query: url.Values{"after": {strconv.FormatInt(after, 10)}},
 		header: http.Header{"Accept": {"text/event-stream"}}, again: always,
@@ -71,7 +71,7 @@ type LogQuery struct {
 
 // Logs opens a job's log at an offset. The second result is the offset of the first byte that is really there: older
 // ones may have been dropped. With Follow the reader ends when the job does.
-func (c *Client) Logs(ctx context.Context, id string, q LogQuery) (io.ReadCloser, int64, error) {
+func (c *StreamClient) Logs(ctx context.Context, id string, q LogQuery) (io.ReadCloser, int64, error) {
 	offset := q.Offset
 	v := url.Values{"offset": {strconv.FormatInt(offset, 10)}}
 	if q.Follow {
@@ -91,18 +91,18 @@ func (c *Client) Logs(ctx context.Context, id string, q LogQuery) (io.ReadCloser
 }
 
 // Stream opens the caller's end of a step's stream: frames of package wire in both directions.
-func (c *Client) Stream(ctx context.Context, key string) (io.ReadWriteCloser, error) {
+func (c *StreamClient) Stream(ctx context.Context, key string) (io.ReadWriteCloser, error) {
 	return c.stream(ctx, api+"/streams/"+url.PathEscape(key), nil)
 }
 
 // Attach joins those who watch a step: what its tasks write from now on comes, and input goes to them.
-func (c *Client) Attach(ctx context.Context, job, step string) (io.ReadWriteCloser, error) {
+func (c *StreamClient) Attach(ctx context.Context, job, step string) (io.ReadWriteCloser, error) {
 	return c.stream(ctx, jobPath(job, "/steps/"+url.PathEscape(step)+"/attach"), nil)
 }
 
 // Resume opens the caller's end of a step's stream again, at a server that may have been started since. With owns the
 // job ends if the caller leaves.
-func (c *Client) Resume(ctx context.Context, st *core.Step, key string, owns bool) (io.ReadWriteCloser, error) {
+func (c *StreamClient) Resume(ctx context.Context, st *core.Step, key string, owns bool) (io.ReadWriteCloser, error) {
 	v := url.Values{"key": {key}}
 	if owns {
 		v.Set("owns", "1")
@@ -111,7 +111,7 @@ func (c *Client) Resume(ctx context.Context, st *core.Step, key string, owns boo
 	return c.stream(ctx, jobPath(id, "/steps/"+strconv.Itoa(int(st.ID))+"/resume"), v)
 }
 
-func (c *Client) stream(ctx context.Context, path string, query url.Values) (io.ReadWriteCloser, error) {
+func (c *StreamClient) stream(ctx context.Context, path string, query url.Values) (io.ReadWriteCloser, error) {
 	resp, err := c.roundTrip(ctx, call{
 		method: "GET", path: path, query: query,
 		header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {"bireme-stream"}}, again: always,

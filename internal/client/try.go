@@ -25,7 +25,7 @@ type Trial struct {
 }
 
 // Try asks when and where a job would start. It is refused like a submission; nothing is submitted.
-func (c *Client) Try(ctx context.Context, s *Submit) (*Trials, error) {
+func (c *JobClient) Try(ctx context.Context, s *Submit) (*Trials, error) {
 	out := new(Trials)
 	return out, c.do(ctx, call{method: "POST", path: api + "/jobs/try", body: s, again: always}, out)
 }
