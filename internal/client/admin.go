@@ -64,7 +64,9 @@ func (c *PeopleClient) NewProject(ctx context.Context, p *core.Project) error {
 }
 
 // PutMember gives a user a role in a project; the empty role takes the user out.
-func (c *PeopleClient) PutMember(ctx context.Context, project core.ProjectName, user core.UserName, role core.Role) error {
+func (c *PeopleClient) PutMember(ctx context.Context, project core.ProjectName, user core.UserName,
+	role core.Role,
+) error {
 	path := api + "/projects/" + url.PathEscape(string(project)) + "/members/" + url.PathEscape(string(user))
 	return c.do(ctx, call{method: "PUT", path: path, body: PutMember{Role: role}, again: always}, nil)
 }

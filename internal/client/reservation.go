@@ -54,7 +54,9 @@ func (c *ReservationClient) NewReservation(ctx context.Context, r *NewReservatio
 }
 
 // UpdateReservation changes one.
-func (c *ReservationClient) UpdateReservation(ctx context.Context, name string, r *core.ReservationChange) (*Reservation, error) {
+func (c *ReservationClient) UpdateReservation(ctx context.Context, name string,
+	r *core.ReservationChange,
+) (*Reservation, error) {
 	out := new(Reservation)
 	if err := c.do(ctx, call{
 		method: "PATCH", path: api + "/reservations/" + url.PathEscape(name), body: r,

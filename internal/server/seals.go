@@ -43,8 +43,8 @@ func checkSeals(ctx context.Context, st store.Store, cfg *config.Config) error {
 	return nil
 }
 
-// settleSeals is longer than a request takes from sealing a secret to its commit, unless the store is away; then nothing
-// is resealed either.
+// settleSeals is longer than a request takes from sealing a secret to its commit, unless the store is away; then
+// nothing is resealed either.
 const settleSeals = 2 * time.Second
 
 // openSeals reads the ring of keys, has the store seal with it, and reads the certificate authority.
