@@ -16,9 +16,9 @@ type binding struct {
 
 // bind works out which CPUs the tasks of a part have on its node at an index. Without a word of the step's they are
 // bound where the cluster keeps jobs to their CPUs.
-func (h *Hub) bind(p *slurm.StepPart, at int) (*binding, error) {
+func (b *launchBuilder) bind(p *slurm.StepPart, at int) (*binding, error) {
 	have := p.Hold(at)
-	if have == nil || len(have.Cores) == 0 || p.Ask.CPUBind == "" && !h.rules().Settings.ConstrainCPUs {
+	if have == nil || len(have.Cores) == 0 || p.Ask.CPUBind == "" && !b.rules().Settings.ConstrainCPUs {
 		return nil, nil
 	}
 	how, err := slurm.ParseCPUBind(p.Ask.CPUBind)
@@ -26,7 +26,7 @@ func (h *Hub) bind(p *slurm.StepPart, at int) (*binding, error) {
 		return nil, core.Errorf(core.Invalid, "--cpu-bind=%s: %v", p.Ask.CPUBind, err).Because("cpu_bind")
 	}
 	n := &slurm.NodeCPUs{Have: have.Cores}
-	if node, ok := h.engine.Snapshot().Node(have.Node); ok {
+	if node, ok := b.engine.Snapshot().Node(have.Node); ok {
 		n.Hardware = node.Hardware
 	}
 	bound, err := how.Tasks(n, len(p.Ranks[at]), int(max(1, p.Ask.CPUsPerTask)))

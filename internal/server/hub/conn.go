@@ -391,7 +391,7 @@ func (k *conn) append(b []byte, o *order) ([]byte, error) {
 	if o.launch == nil {
 		return wire.AppendFrame(b, o.typ, o.header, o.payload...)
 	}
-	l, err := k.h.launch(k.ctx, o.launch, k.who.Name)
+	l, err := k.h.launches.jobLaunch(k.ctx, o.launch, k.who.Name)
 	switch {
 	case err == nil:
 		return wire.AppendFrame(b, wire.TypeLaunch, l, l.Payload()...)
@@ -432,7 +432,7 @@ func (k *conn) write(fill func([]byte) ([]byte, error)) error {
 }
 
 func (k *conn) flush(b []byte) error {
-	if err := k.c.SetWriteDeadline(time.Now().Add(k.h.patience())); err != nil {
+	if err := k.c.SetWriteDeadline(time.Now().Add(k.h.cfg.ioTimeout())); err != nil {
 		return err
 	}
 	_, err := k.c.Write(b)
@@ -440,13 +440,13 @@ func (k *conn) flush(b []byte) error {
 }
 
 // patience is how long a peer may take nothing and say nothing.
-func (h *Hub) patience() time.Duration { return max(h.cfg.SilentAfter, time.Second) }
+func (c *Config) ioTimeout() time.Duration { return max(c.SilentAfter, time.Second) }
 
 // readLoop takes the agent's frames. A connection that is silent for too long is half-open.
 func (k *conn) readLoop() error {
 	for {
 		if k.r.Buffered() == 0 {
-			if err := k.c.SetReadDeadline(time.Now().Add(k.h.patience())); err != nil {
+			if err := k.c.SetReadDeadline(time.Now().Add(k.h.cfg.ioTimeout())); err != nil {
 				return err
 			}
 		}

@@ -24,15 +24,15 @@ func holder(j *core.Job, node core.NodeName) string {
 	return ""
 }
 
-// launch makes the launch that a job has on a node by itself.
-func (h *Hub) launch(ctx context.Context, j *core.Job, node core.NodeName) (*wire.Launch, error) {
+// jobLaunch makes the launch that a job has on a node by itself.
+func (b *launchBuilder) jobLaunch(ctx context.Context, j *core.Job, node core.NodeName) (*wire.Launch, error) {
 	rank := 0
 	for i := range j.Alloc.Nodes {
 		if j.Alloc.Nodes[i].Node == node {
 			rank = i
 		}
 	}
-	l, err := h.batchLaunch(ctx, j, rank)
+	l, err := b.batchLaunch(ctx, j, rank)
 	if err != nil || holder(j, node) == wire.BatchStep {
 		return l, err
 	}
@@ -70,8 +70,8 @@ func Together(snap *state.Snapshot, j *core.Job) []*core.Job {
 }
 
 // gangOf is what the container of a job on its rank-th node knows of the others; nil: there are none.
-func (h *Hub) gangOf(j *core.Job, rank int) *wire.Gang {
-	snap := h.engine.Snapshot()
+func (b *launchBuilder) gangOf(j *core.Job, rank int) *wire.Gang {
+	snap := b.engine.Snapshot()
 	all := Together(snap, j)
 	lead := all[0]
 	var nodes []*core.NodeAlloc
@@ -87,7 +87,7 @@ func (h *Hub) gangOf(j *core.Job, rank int) *wire.Gang {
 		return nil
 	}
 	id := fmt.Sprintf("containers of job %d.%d", lead.ID, lead.Attempt)
-	g := &wire.Gang{Rank: rank, Each: j.Spec.Run != "", Seed: h.cfg.Secret(id), Patience: h.cfg.ContainerWait}
+	g := &wire.Gang{Rank: rank, Each: j.Spec.Run != "", Seed: b.cfg.Secret(id), Patience: b.cfg.ContainerWait}
 	if r := j.Spec.Rules(); r != nil {
 		g.Order, g.MasterDone = r.StartupOrder, r.StopCriteria == core.StopMasterDone
 	}
@@ -98,7 +98,7 @@ func (h *Hub) gangOf(j *core.Job, rank int) *wire.Gang {
 			local = local || ip != nil && ip.IsLoopback()
 		}
 	}
-	port := h.gangPort(all, local)
+	port := b.gangPort(all, local)
 	for i, na := range nodes {
 		p := wire.Peer{Node: string(na.Node), Addr: string(na.Node), Port: port, Slots: na.GPUs()}
 		if !g.Each {
@@ -212,13 +212,13 @@ func meet(a, b []*core.Job) bool {
 	return false
 }
 
-// whole reports whether a job has all of each of its nodes, and with them their networks: it asked for that, or it has
-// all of the blocks they are split into.
-func (h *Hub) whole(j *core.Job) bool {
+// hasWholeNodes reports whether a job has all of each of its nodes, and with them their networks: it asked for that, or
+// it has all of the blocks they are split into.
+func (b *launchBuilder) hasWholeNodes(j *core.Job) bool {
 	if j.Spec.Shape.Exclusive {
 		return true
 	}
-	snap := h.engine.Snapshot()
+	snap := b.engine.Snapshot()
 	for i := range j.Alloc.Nodes {
 		na := &j.Alloc.Nodes[i]
 		if n, ok := snap.Node(na.Node); !ok || n.Blocks < 1 || !j.Spec.Shape.Blocks || na.CPUs < n.Hardware.CPUs {

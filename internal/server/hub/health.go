@@ -22,13 +22,13 @@ type Health struct {
 // turns is into how many parts the nodes are divided when they take turns.
 const turns = 64
 
-// slot counts the intervals that have passed for a node. Nodes that do not take turns have the same.
-func (h *Hub) slot(id int64, now time.Time) int64 {
-	c := &h.rules().Health
+// slot counts the intervals that have passed for a node since the server began. Nodes that do not take turns have the
+// same.
+func (c *Health) slot(id int64, began, now time.Time) int64 {
 	if c.Interval <= 0 {
 		return 0
 	}
-	since := now.Sub(h.began)
+	since := now.Sub(began)
 	if c.Cycle {
 		since += c.Interval * time.Duration(id%turns) / turns
 	}
@@ -42,23 +42,23 @@ func (h *Hub) checkups(snap *state.Snapshot, now time.Time) {
 	}
 	var uses map[core.NodeName]*state.NodeUse
 	for rec := range snap.Nodes() {
-		n, slot := h.nodes[rec.Name], h.slot(rec.ID, now)
+		n, slot := h.nodes[rec.Name], h.rules().Health.slot(rec.ID, h.began, now)
 		if n == nil || n.conn == nil || n.checked >= slot {
 			continue
 		}
 		if uses == nil {
 			uses = snap.Uses()
 		}
-		if h.wanted(rec, uses[rec.Name]) {
+		if h.rules().Health.checks(rec, uses[rec.Name]) {
 			n.checked = slot
 			n.conn.queue(order{typ: wire.TypeCheck})
 		}
 	}
 }
 
-// wanted reports whether the health program is meant for nodes in the state a node is in.
-func (h *Hub) wanted(rec *core.Node, use *state.NodeUse) bool {
-	if len(h.rules().Health.States) == 0 {
+// checks reports whether the health program is run on nodes in the state that a node is in.
+func (c *Health) checks(rec *core.Node, use *state.NodeUse) bool {
+	if len(c.States) == 0 {
 		return true
 	}
 	is := "idle"
@@ -68,7 +68,7 @@ func (h *Hub) wanted(rec *core.Node, use *state.NodeUse) bool {
 	case use != nil && use.CPUs > 0:
 		is = "mixed"
 	}
-	return slices.ContainsFunc(h.rules().Health.States, func(s string) bool {
+	return slices.ContainsFunc(c.States, func(s string) bool {
 		return s == "any" || s == is || s == "nondrained_idle" && is == "idle" &&
 			!rec.Flags.Any(core.NodeDrain|core.NodeDown|core.NodeFailFlag)
 	})
@@ -83,7 +83,7 @@ func (k *conn) connected() {
 	}
 	if h.rules().Settings.Health.Program != "" {
 		h.mu.Lock()
-		h.node(k.who.Name).checked = h.slot(rec.ID, time.Now())
+		h.node(k.who.Name).checked = h.rules().Health.slot(rec.ID, h.began, time.Now())
 		h.mu.Unlock()
 		k.queue(order{typ: wire.TypeCheck})
 	}

@@ -14,13 +14,12 @@ func TestTurns(t *testing.T) {
 	const interval = 64 * time.Minute
 	began := time.Unix(1_700_000_000, 0)
 	for _, cycle := range []bool{false, true} {
-		h := New(Config{Rules: Rules{Health: Health{Interval: interval, Cycle: cycle}}}, nil, nil, nil, nil)
-		h.began = began
+		h := &Health{Interval: interval, Cycle: cycle}
 		due := map[int]int{} // by minute, how many of the nodes came to their turn
 		for id := range int64(2 * turns) {
-			last, asked := h.slot(id, began), 0
+			last, asked := h.slot(id, began, began), 0
 			for minute := 1; minute <= int(interval/time.Minute); minute++ {
-				if now := h.slot(id, began.Add(time.Duration(minute)*time.Minute)); now > last {
+				if now := h.slot(id, began, began.Add(time.Duration(minute)*time.Minute)); now > last {
 					last = now
 					asked++
 					due[minute]++
@@ -39,8 +38,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestWanted: a health program is for nodes in the states the settings name.
-func TestWanted(t *testing.T) {
+// TestChecks: a health program is for nodes in the states the settings name.
+func TestChecks(t *testing.T) {
 	t.Parallel()
 	free, mixed, full := (*state.NodeUse)(nil), &state.NodeUse{CPUs: 2}, &state.NodeUse{CPUs: 4}
 	for _, tc := range []struct {
@@ -62,8 +61,8 @@ func TestWanted(t *testing.T) {
 		{[]string{"idle", "alloc"}, 0, mixed, false},
 		{[]string{"idle", "alloc"}, 0, full, true},
 	} {
-		h := New(Config{Rules: Rules{Health: Health{States: tc.states}}}, nil, nil, nil, nil)
-		if got := h.wanted(&core.Node{Flags: tc.flags, Hardware: core.Hardware{CPUs: 4}}, tc.use); got != tc.want {
+		h := &Health{States: tc.states}
+		if got := h.checks(&core.Node{Flags: tc.flags, Hardware: core.Hardware{CPUs: 4}}, tc.use); got != tc.want {
 			t.Errorf("%v on a node that is %s with %+v: %v", tc.states, tc.flags, tc.use, got)
 		}
 	}

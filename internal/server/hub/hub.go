@@ -61,7 +61,9 @@ type Hub struct {
 	log    *slog.Logger
 	blobs  *blobs
 	began  time.Time
-	live   atomic.Pointer[Rules]
+
+	launches launchBuilder
+	live     atomic.Pointer[Rules]
 
 	conns sync.WaitGroup // Serve calls
 
@@ -110,6 +112,7 @@ func New(cfg Config, e *engine.Engine, fetch BlobFunc, logs *logstore.Store, log
 		nodes: map[core.NodeName]*node{}, jobs: map[core.JobID]*tracked{},
 	}
 	h.live.Store(&cfg.Rules)
+	h.launches = launchBuilder{cfg: &h.cfg, engine: e, blobs: h.blobs, live: &h.live, gangPort: h.gangPort}
 	return h
 }
 
@@ -346,7 +349,7 @@ func (h *Hub) LaunchStep(all []slurm.StepPart, part int, token string) (away []c
 	now := h.engine.Snapshot().Now()
 	launches := make([]*wire.Launch, len(st.Nodes))
 	for i := range st.Nodes {
-		if launches[i], err = h.stepLaunch(all, part, i, now); err != nil {
+		if launches[i], err = h.launches.stepLaunch(all, part, i, now); err != nil {
 			return st.Nodes, err
 		}
 	}

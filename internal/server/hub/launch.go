@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -28,45 +30,57 @@ type envError struct{ error }
 
 func (e *envError) Unwrap() error { return e.error }
 
+// launchBuilder makes the launches of jobs and steps from their records, their blobs and the settings.
+type launchBuilder struct {
+	cfg    *Config
+	engine *engine.Engine
+	blobs  *blobs
+	live   *atomic.Pointer[Rules]
+	// gangPort chooses the port of the containers of jobs that belong together; see Hub.gangPort.
+	gangPort func(all []*core.Job, local bool) int
+}
+
+func (b *launchBuilder) rules() *Rules { return b.live.Load() }
+
 // batchLaunch makes the launch of a job's script on its rank-th node, which is the first unless it has containers.
-func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Launch, error) {
+func (b *launchBuilder) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Launch, error) {
 	spec, x, na := j.Spec, j.Spec.More(), &j.Alloc.Nodes[rank]
 	var script []byte
 	var err error
 	if spec.Kind == core.Batch {
-		if script, err = h.blobs.get(ctx, spec.Script); err != nil {
+		if script, err = b.blobs.get(ctx, spec.Script); err != nil {
 			return nil, fmt.Errorf("script of job %d: %w", j.ID, err)
 		}
 	}
-	if h.cfg.OpenScript != nil {
-		script = h.cfg.OpenScript(j, script)
+	if b.cfg.OpenScript != nil {
+		script = b.cfg.OpenScript(j, script)
 	}
-	env, err := h.blobs.get(ctx, spec.Env)
+	env, err := b.blobs.get(ctx, spec.Env)
 	if err != nil {
 		return nil, fmt.Errorf("environment of job %d: %w", j.ID, err)
 	}
-	if h.cfg.OpenEnv != nil {
-		if env, err = h.cfg.OpenEnv(j, env); err != nil {
+	if b.cfg.OpenEnv != nil {
+		if env, err = b.cfg.OpenEnv(j, env); err != nil {
 			return nil, &envError{err}
 		}
 	}
-	files, err := h.blobs.get(ctx, x.Files)
+	files, err := b.blobs.get(ctx, x.Files)
 	if err != nil {
 		return nil, fmt.Errorf("files of job %d: %w", j.ID, err)
 	}
 	l := &wire.Launch{
 		Key:      wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: wire.BatchStep, Node: string(na.Node)},
-		Identity: h.identity(spec),
+		Identity: b.identity(spec),
 		Program: wire.Program{
 			Argv: spec.Args, WorkDir: spec.IO.WorkDir, Umask: umask(x.Umask), LoginEnv: x.LoginEnv,
 			Nice: int(max(0, x.Prio)),
 		},
 		Stdio: wire.Stdio{
 			Stdin: spec.IO.Stdin, Stdout: spec.IO.Stdout, Stderr: spec.IO.Stderr, Append: spec.IO.Append,
-			Names: filenames(j, wire.BatchStep, rank), KeepTail: h.rules().Settings.LogTail, NoticePrefix: slurm.NoticePrefix,
+			Names: filenames(j, wire.BatchStep, rank), KeepTail: b.rules().Settings.LogTail, NoticePrefix: slurm.NoticePrefix,
 		},
-		Time:    h.timing(j),
-		Limits:  h.limits(j, na),
+		Time:    b.timing(j),
+		Limits:  b.limits(j, na),
 		EndsJob: true,
 		Fence:   x.Fence.Duration(),
 		Gres:    na.Gres,
@@ -80,17 +94,17 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Lau
 		l.Time.WarnSignal, l.Time.WarnBefore, l.Time.WarnBatch = int(w.Signal), w.Before.Duration(), w.Batch
 		l.Time.WarnAll = w.All
 	}
-	if l.Container = h.containerOf(j, na); l.Container != nil {
-		l.Container.Gang = h.gangOf(j, rank)
+	if l.Container = b.containerOf(j, na); l.Container != nil {
+		l.Container.Gang = b.gangOf(j, rank)
 	}
-	own := h.cfg.Env.Batch(j, rank)
-	l.Env = overlay(takeLimits(h.rules(), l, env), own)
-	h.hooks(l, j)
+	own := b.cfg.Env.Batch(j, rank)
+	l.Env = overlay(takeLimits(b.rules(), l, env), own)
+	b.addHookEnv(l, j)
 	return l, nil
 }
 
 // stepLaunch makes the launch of a numbered step's part on its node at index at.
-func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wire.Launch, error) {
+func (b *launchBuilder) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wire.Launch, error) {
 	j, st, ranks, ask := all[part].Job, all[part].Step, all[part].Ranks, all[part].Ask
 	node := st.Nodes[at]
 	na := allocOn(j, node)
@@ -100,14 +114,14 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 	step := strconv.Itoa(int(st.ID))
 	l := &wire.Launch{
 		Key:      wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step, Node: string(node)},
-		Identity: h.identity(j.Spec),
+		Identity: b.identity(j.Spec),
 		Program:  wire.Program{Argv: ask.Argv, WorkDir: ask.WorkDir, Umask: umask(ask.Umask)},
 		Stdio: wire.Stdio{
 			Mode: wire.StdioStream, PTY: ask.Pty, Rows: ask.Rows, Cols: ask.Cols, Stdout: ask.Stdout, Stderr: ask.Stderr,
 			Names: filenames(j, step, at), NoticePrefix: slurm.NoticePrefix,
 		},
-		Time:   h.timing(j),
-		Limits: h.limits(j, na),
+		Time:   b.timing(j),
+		Limits: b.limits(j, na),
 		Fence:  j.Spec.More().Fence.Duration(),
 		Gres:   na.Gres,
 	}
@@ -132,30 +146,30 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 		l.Time.WarnBefore = w.Before.Duration() - (left - l.Time.Limit)
 	}
 	if ask.Container != nil {
-		l.Container = &wire.Container{Container: *ask.Container, Step: true, CPUs: na.CPUs, Host: h.whole(j)}
-	} else if l.Container = h.containerOf(j, na); l.Container != nil {
+		l.Container = &wire.Container{Container: *ask.Container, Step: true, CPUs: na.CPUs, Host: b.hasWholeNodes(j)}
+	} else if l.Container = b.containerOf(j, na); l.Container != nil {
 		l.Container.Join, l.Container.Home, l.Container.WorkDir = true, holder(j, node), ""
 	}
-	own := h.cfg.Env.Step(all)
-	l.Env = overlay(takeLimits(h.rules(), l, wire.JoinEnv(ask.Env)), own)
+	own := b.cfg.Env.Step(all)
+	l.Env = overlay(takeLimits(b.rules(), l, wire.JoinEnv(ask.Env)), own)
 	if st.Name == core.StepSSH {
 		l.Time.WithJob = true // a login shell takes no notice of TERM
-		env, err := h.blobs.sessionEnv(j, node, h.cfg)
+		env, err := b.sessionEnv(j, node)
 		if err != nil {
 			return nil, err
 		}
 		l.Env, l.Program.LoginEnv = overlay(env, ask.Env), j.Spec.More().LoginEnv
 	}
-	h.hooks(l, j)
-	if mpi := cmp.Or(ask.MPI, h.cfg.MPI); mpi == "pmi2" {
+	b.addHookEnv(l, j)
+	if mpi := cmp.Or(ask.MPI, b.cfg.MPI); mpi == "pmi2" {
 		l.Program.PMI = pmiOf(all)
 	}
-	bound, err := h.bind(&all[part], at)
+	bound, err := b.bind(&all[part], at)
 	if err != nil {
 		return nil, err
 	}
 	for local, r := range ranks[at] {
-		t := wire.Task{Rank: int(r), Env: h.cfg.Env.Task(all, part, at, local), Argv: slurm.ProgramOf(ask.Programs, r)}
+		t := wire.Task{Rank: int(r), Env: b.cfg.Env.Task(all, part, at, local), Argv: slurm.ProgramOf(ask.Programs, r)}
 		bound.apply(&t, node, local)
 		l.Program.Tasks = append(l.Program.Tasks, t)
 	}
@@ -178,36 +192,36 @@ func withoutAccess(env []byte) []byte {
 }
 
 // sessionEnv is what the job's own program sees on a node: who comes to it by SSH sees the same.
-func (b *blobs) sessionEnv(j *core.Job, node core.NodeName, cfg Config) ([]byte, error) {
+func (b *launchBuilder) sessionEnv(j *core.Job, node core.NodeName) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	env, err := b.get(ctx, j.Spec.Env)
+	env, err := b.blobs.get(ctx, j.Spec.Env)
 	if err != nil {
 		return nil, fmt.Errorf("environment of job %d: %w", j.ID, err)
 	}
-	if cfg.OpenEnv != nil {
-		if env, err = cfg.OpenEnv(j, env); err != nil {
+	if b.cfg.OpenEnv != nil {
+		if env, err = b.cfg.OpenEnv(j, env); err != nil {
 			return nil, err
 		}
 	}
 	env = withoutAccess(env)
 	rank := slices.IndexFunc(j.Alloc.Nodes, func(a core.NodeAlloc) bool { return a.Node == node })
-	return overlay(env, cfg.Env.Batch(j, max(0, rank))), nil
+	return overlay(env, b.cfg.Env.Batch(j, max(0, rank))), nil
 }
 
 // containerOf is the container a job runs in, nil if in none. Who has the whole node has its network too.
-func (h *Hub) containerOf(j *core.Job, na *core.NodeAlloc) *wire.Container {
+func (b *launchBuilder) containerOf(j *core.Job, na *core.NodeAlloc) *wire.Container {
 	c := j.Spec.More().Container
 	if c == nil {
 		return nil
 	}
-	return &wire.Container{Container: *c, CPUs: na.CPUs, Host: h.whole(j)}
+	return &wire.Container{Container: *c, CPUs: na.CPUs, Host: b.hasWholeNodes(j)}
 }
 
-// hooks tells prolog and epilog about the job, where a site has them.
-func (h *Hub) hooks(l *wire.Launch, j *core.Job) {
-	if len(h.rules().Settings.Prolog)+len(h.rules().Settings.Epilog) > 0 && h.cfg.Env.Hook != nil {
-		l.Hooks.Env = h.cfg.Env.Hook(j, core.NodeName(l.Key.Node))
+// addHookEnv tells prolog and epilog about the job, where a site has them.
+func (b *launchBuilder) addHookEnv(l *wire.Launch, j *core.Job) {
+	if len(b.rules().Settings.Prolog)+len(b.rules().Settings.Epilog) > 0 && b.cfg.Env.Hook != nil {
+		l.Hooks.Env = b.cfg.Env.Hook(j, core.NodeName(l.Key.Node))
 	}
 }
 
@@ -236,18 +250,18 @@ func overlay(base []byte, own []string) []byte {
 	return out
 }
 
-func (h *Hub) identity(spec *core.Spec) wire.Identity {
+func (b *launchBuilder) identity(spec *core.Spec) wire.Identity {
 	id := wire.Identity{UID: spec.UID, GID: spec.GID, Name: string(spec.User)}
-	if u, ok := h.engine.Snapshot().User(spec.User); ok && u.UnixName != "" {
+	if u, ok := b.engine.Snapshot().User(spec.User); ok && u.UnixName != "" {
 		id.Name = u.UnixName
 	}
 	return id
 }
 
-func (h *Hub) timing(j *core.Job) wire.Timing {
+func (b *launchBuilder) timing(j *core.Job) wire.Timing {
 	t := wire.Timing{
-		Limit: limit(j.Spec.TimeLimit), KillGrace: h.rules().Settings.KillWait,
-		Unkillable: h.rules().Settings.UnkillableAfter,
+		Limit: limit(j.Spec.TimeLimit), KillGrace: b.rules().Settings.KillWait,
+		Unkillable: b.rules().Settings.UnkillableAfter,
 	}
 	if g := j.Spec.More().KillGrace; g > 0 {
 		t.KillGrace = g.Duration()
@@ -255,15 +269,15 @@ func (h *Hub) timing(j *core.Job) wire.Timing {
 	return t
 }
 
-func (h *Hub) limits(j *core.Job, na *core.NodeAlloc) wire.Limits {
+func (b *launchBuilder) limits(j *core.Job, na *core.NodeAlloc) wire.Limits {
 	var l wire.Limits
-	if h.rules().Settings.ConstrainCPUs {
+	if b.rules().Settings.ConstrainCPUs {
 		l.CPUs = cpuList(na.Cores)
 	}
-	if h.rules().Settings.ConstrainMem {
+	if b.rules().Settings.ConstrainMem {
 		l.Memory = int64(na.Mem)
 	}
-	l.PIDs = h.rules().Settings.MaxPids
+	l.PIDs = b.rules().Settings.MaxPids
 	if r := j.Spec.More().Rlimits; len(r) > 0 {
 		l.RLimits = make(map[string]wire.RLimit, len(r))
 		for name, v := range r {
