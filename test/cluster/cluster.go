@@ -53,14 +53,19 @@ var timers = []string{
 
 // Cluster is a standalone cluster under test.
 type Cluster struct {
+	Layout
 	T     T
-	Base  string // everything below here goes at the end
-	Dir   string // the --dir of standalone
 	Links string // the commands by their Slurm names
 	Work  string // anybody may write here
 	Env   []string
 	opt   Options
 	bin   string
+}
+
+// Layout is where a cluster keeps its files; it finds the processes, logs and leftovers of the cluster.
+type Layout struct {
+	Base  string // everything below here is removed at the end
+	Dir   string // the --dir of standalone
 	trees *trees
 }
 
@@ -108,9 +113,8 @@ func New(t T, opt Options) *Cluster {
 		t.Fatalf("%v", err)
 	}
 	c := &Cluster{
-		T: t, Base: base, Dir: filepath.Join(base, "d"), Links: filepath.Join(base, "links"),
-		Work: filepath.Join(base, "work"),
-		opt:  opt, bin: bin, trees: &trees{seen: map[string]bool{}},
+		Layout: Layout{Base: base, Dir: filepath.Join(base, "d"), trees: &trees{seen: map[string]bool{}}},
+		T:      t, Links: filepath.Join(base, "links"), Work: filepath.Join(base, "work"), opt: opt, bin: bin,
 	}
 	err = errors.Join(os.Chmod(base, 0o755), os.Mkdir(c.Work, 0o777), os.Chmod(c.Work, 0o777|os.ModeSticky))
 	if err != nil {
@@ -275,7 +279,7 @@ func (c *Cluster) Close() {
 var panicLine = regexp.MustCompile(`(?m)^(panic: |fatal error: |.*"?panic in (a handler|the engine)"?).*$`)
 
 // panics lists the panics in the logs of the cluster's daemons.
-func (c *Cluster) panics() []string {
+func (c *Layout) panics() []string {
 	var out []string
 	for _, name := range c.logFiles() {
 		data, err := os.ReadFile(name)
@@ -290,7 +294,7 @@ func (c *Cluster) panics() []string {
 }
 
 // logFiles are the logs of the cluster's daemons.
-func (c *Cluster) logFiles() []string {
+func (c *Layout) logFiles() []string {
 	var out []string
 	for _, pattern := range []string{"log/*", "nodes/*/*.log"} {
 		names, _ := filepath.Glob(filepath.Join(c.Dir, pattern)) // the pattern is good
@@ -309,7 +313,7 @@ func (c *Cluster) killRest() {
 }
 
 // Logs is the end of every log of the cluster.
-func (c *Cluster) Logs() string {
+func (c *Layout) Logs() string {
 	var b strings.Builder
 	for _, name := range c.logFiles() {
 		data, err := os.ReadFile(name)

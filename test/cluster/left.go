@@ -19,7 +19,7 @@ type process struct {
 }
 
 // Left lists what a stopped cluster left: processes, cgroups, mounts, temporary folders.
-func (c *Cluster) Left() []string {
+func (c *Layout) Left() []string {
 	var left []string
 	for _, p := range c.processes() {
 		left = append(left, fmt.Sprintf("process %d %q (%s)", p.pid, strings.Join(cmdline(p.pid), " "), p.why))
@@ -43,7 +43,7 @@ func (c *Cluster) Left() []string {
 
 // JobsLeft lists what ended jobs left on the nodes of a cluster that may go on: processes in its cgroups, temporary
 // folders, scripts.
-func (c *Cluster) JobsLeft() []string {
+func (c *Layout) JobsLeft() []string {
 	var left []string
 	for _, dir := range c.noteTrees() {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -79,7 +79,7 @@ func (c *Cluster) WaitClean() {
 }
 
 // noteTrees gives the cgroups that the keepers write down while they have some, and those noted before.
-func (c *Cluster) noteTrees() []string {
+func (c *Layout) noteTrees() []string {
 	c.trees.mu.Lock()
 	defer c.trees.mu.Unlock()
 	names, _ := filepath.Glob(filepath.Join(c.Dir, "nodes", "*", "keeper", "cgroups")) // the pattern is good
@@ -101,7 +101,7 @@ func (c *Cluster) noteTrees() []string {
 
 // processes finds what belongs to the cluster: by its command line, by its environment, which every job inherits, or by
 // where it stands.
-func (c *Cluster) processes() []process {
+func (c *Layout) processes() []process {
 	var list []process
 	for _, pid := range pids() {
 		if pid == os.Getpid() || !running(pid) {

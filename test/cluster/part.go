@@ -12,7 +12,7 @@ import (
 )
 
 // Nodes lists the names of the cluster's nodes.
-func (c *Cluster) Nodes() []string {
+func (c *Layout) Nodes() []string {
 	dirs, _ := filepath.Glob(filepath.Join(c.Dir, "nodes", "*")) // the pattern is good
 	var names []string
 	for _, d := range dirs {
@@ -24,15 +24,15 @@ func (c *Cluster) Nodes() []string {
 }
 
 // Server is the pid of the server; 0: there is none.
-func (c *Cluster) Server() int { return alive(readPid(filepath.Join(c.Dir, "server.pid")), "biremed") }
+func (c *Layout) Server() int { return alive(readPid(filepath.Join(c.Dir, "server.pid")), "biremed") }
 
 // Agent is the pid of a node's agent; 0: there is none.
-func (c *Cluster) Agent(node string) int {
+func (c *Layout) Agent(node string) int {
 	return alive(readPid(filepath.Join(c.Dir, "nodes", node, "agent.pid")), "biremed")
 }
 
 // Keeper is the pid of a node's keeper; 0: there is none.
-func (c *Cluster) Keeper(node string) int {
+func (c *Layout) Keeper(node string) int {
 	dir := filepath.Join(c.Dir, "nodes", node, "keeper")
 	for _, pid := range pids() {
 		argv := cmdline(pid)
