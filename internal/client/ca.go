@@ -44,7 +44,7 @@ type RotateCA struct {
 
 // CA asks for the certificate authority.
 func (c *ClusterClient) CA(ctx context.Context) (*CA, error) {
-	return get[CA](ctx, c.transport, api+"/ca", nil)
+	return get[CA](ctx, c, api+"/ca", nil)
 }
 
 // RotateCA takes the next step of replacing it.

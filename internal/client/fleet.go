@@ -88,13 +88,13 @@ type FleetList struct {
 
 // Fleets lists fleets.
 func (c *FleetClient) Fleets(ctx context.Context) (*FleetList, error) {
-	read := func(q url.Values) (*FleetList, error) { return get[FleetList](ctx, c.transport, api+"/fleets", q) }
+	read := func(q url.Values) (*FleetList, error) { return get[FleetList](ctx, c, api+"/fleets", q) }
 	return everyPage(read, func(to, from *FleetList) { to.Fleets = append(to.Fleets, from.Fleets...) })
 }
 
 // Fleet gives one.
 func (c *FleetClient) Fleet(ctx context.Context, name string) (*Fleet, error) {
-	return get[Fleet](ctx, c.transport, api+"/fleets/"+url.PathEscape(name), nil)
+	return get[Fleet](ctx, c, api+"/fleets/"+url.PathEscape(name), nil)
 }
 
 // PutFleet makes a fleet or changes it in place.

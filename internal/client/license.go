@@ -23,5 +23,5 @@ type LicenseList struct {
 
 // Licenses lists licenses.
 func (c *NodeClient) Licenses(ctx context.Context) (*LicenseList, error) {
-	return get[LicenseList](ctx, c.transport, api+"/licenses", nil)
+	return get[LicenseList](ctx, c, api+"/licenses", nil)
 }

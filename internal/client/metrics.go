@@ -26,5 +26,5 @@ type MetricGPU struct {
 
 // Metrics tells what a job used.
 func (c *JobClient) Metrics(ctx context.Context, id string) (*Metrics, error) {
-	return get[Metrics](ctx, c.transport, jobPath(id, "/metrics"), nil)
+	return get[Metrics](ctx, c, jobPath(id, "/metrics"), nil)
 }

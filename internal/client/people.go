@@ -28,7 +28,7 @@ type (
 
 // Tokens lists tokens: the caller's own, or all for an administrator.
 func (c *TokenClient) Tokens(ctx context.Context) (*TokenList, error) {
-	read := func(q url.Values) (*TokenList, error) { return get[TokenList](ctx, c.transport, api+"/tokens", q) }
+	read := func(q url.Values) (*TokenList, error) { return get[TokenList](ctx, c, api+"/tokens", q) }
 	return everyPage(read, func(to, from *TokenList) { to.Tokens = append(to.Tokens, from.Tokens...) })
 }
 
@@ -64,24 +64,24 @@ type AuditList struct {
 
 // Audit asks for entries of the audit log; see the API for the names.
 func (c *ClusterClient) Audit(ctx context.Context, query url.Values) (*AuditList, error) {
-	return get[AuditList](ctx, c.transport, api+"/audit", query)
+	return get[AuditList](ctx, c, api+"/audit", query)
 }
 
 // Users lists all users.
 func (c *PeopleClient) Users(ctx context.Context) (*UserList, error) {
-	read := func(q url.Values) (*UserList, error) { return get[UserList](ctx, c.transport, api+"/users", q) }
+	read := func(q url.Values) (*UserList, error) { return get[UserList](ctx, c, api+"/users", q) }
 	return everyPage(read, func(to, from *UserList) { to.Users = append(to.Users, from.Users...) })
 }
 
 // User gives one user.
 func (c *PeopleClient) User(ctx context.Context, name core.UserName) (*core.User, error) {
-	return get[core.User](ctx, c.transport, api+"/users/"+url.PathEscape(string(name)), nil)
+	return get[core.User](ctx, c, api+"/users/"+url.PathEscape(string(name)), nil)
 }
 
 // Projects lists all projects.
 func (c *PeopleClient) Projects(ctx context.Context) (*ProjectList, error) {
 	read := func(q url.Values) (*ProjectList, error) {
-		return get[ProjectList](ctx, c.transport, api+"/projects", q)
+		return get[ProjectList](ctx, c, api+"/projects", q)
 	}
 	return everyPage(read, func(to, from *ProjectList) { to.Projects = append(to.Projects, from.Projects...) })
 }
@@ -105,7 +105,7 @@ func (c *JobClient) Runs(ctx context.Context, project, name string) (*RunList, e
 	if name != "" {
 		v.Set("name", name)
 	}
-	return get[RunList](ctx, c.transport, api+"/runs", v)
+	return get[RunList](ctx, c, api+"/runs", v)
 }
 
 // StopRun ends a run.

@@ -29,7 +29,7 @@ type PolicyList struct {
 
 // Policy gives every QOS and the tree of projects.
 func (c *PolicyClient) Policy(ctx context.Context) (*core.Policy, error) {
-	read := func(q url.Values) (*PolicyList, error) { return get[PolicyList](ctx, c.transport, api+"/policy", q) }
+	read := func(q url.Values) (*PolicyList, error) { return get[PolicyList](ctx, c, api+"/policy", q) }
 	list, err := everyPage(read, func(to, from *PolicyList) {
 		to.QOS, to.Projects = append(to.QOS, from.QOS...), append(to.Projects, from.Projects...)
 	})
@@ -50,7 +50,7 @@ func (c *PolicyClient) ApplyPolicy(ctx context.Context, p *ApplyPolicy) (*core.P
 
 // QOS lists qualities of service.
 func (c *PolicyClient) QOS(ctx context.Context) (*QOSList, error) {
-	read := func(q url.Values) (*QOSList, error) { return get[QOSList](ctx, c.transport, api+"/qos", q) }
+	read := func(q url.Values) (*QOSList, error) { return get[QOSList](ctx, c, api+"/qos", q) }
 	return everyPage(read, func(to, from *QOSList) { to.QOS = append(to.QOS, from.QOS...) })
 }
 

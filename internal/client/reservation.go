@@ -32,7 +32,7 @@ type NewReservation struct {
 // Reservations lists advance reservations.
 func (c *ReservationClient) Reservations(ctx context.Context) (*ReservationList, error) {
 	read := func(q url.Values) (*ReservationList, error) {
-		return get[ReservationList](ctx, c.transport, api+"/reservations", q)
+		return get[ReservationList](ctx, c, api+"/reservations", q)
 	}
 	return everyPage(read, func(to, from *ReservationList) {
 		to.Reservations = append(to.Reservations, from.Reservations...)
@@ -41,7 +41,7 @@ func (c *ReservationClient) Reservations(ctx context.Context) (*ReservationList,
 
 // Reservation gives one.
 func (c *ReservationClient) Reservation(ctx context.Context, name string) (*Reservation, error) {
-	return get[Reservation](ctx, c.transport, api+"/reservations/"+url.PathEscape(name), nil)
+	return get[Reservation](ctx, c, api+"/reservations/"+url.PathEscape(name), nil)
 }
 
 // NewReservation makes one.

@@ -53,12 +53,12 @@ func (s *Secrets) at(name string) string { return s.path() + "/" + url.PathEscap
 
 // List lists them without their values.
 func (s *Secrets) List(ctx context.Context) (*SecretList, error) {
-	return get[SecretList](ctx, s.Client.transport, s.path(), nil)
+	return get[SecretList](ctx, s.Client, s.path(), nil)
 }
 
 // Get reads one with its value.
 func (s *Secrets) Get(ctx context.Context, name string) (*Secret, error) {
-	return get[Secret](ctx, s.Client.transport, s.at(name), nil)
+	return get[Secret](ctx, s.Client, s.at(name), nil)
 }
 
 // Set makes one, or gives it another value.

@@ -83,12 +83,12 @@ func (c *ClusterClient) Ping(ctx context.Context) error {
 
 // Cluster tells what the cluster is.
 func (c *ClusterClient) Cluster(ctx context.Context) (*Cluster, error) {
-	return get[Cluster](ctx, c.transport, api+"/cluster", nil)
+	return get[Cluster](ctx, c, api+"/cluster", nil)
 }
 
 // Whoami tells who the server takes the caller for.
 func (c *ClusterClient) Whoami(ctx context.Context) (*Whoami, error) {
-	return get[Whoami](ctx, c.transport, api+"/whoami", nil)
+	return get[Whoami](ctx, c, api+"/whoami", nil)
 }
 
 // Submit hands in a job. It makes s.Key when there is none; under it the job is made once, however often it is sent.
@@ -114,7 +114,7 @@ func (c *JobClient) Jobs(ctx context.Context, q JobsQuery) (*JobList, error) {
 
 // jobPages puts pages together. Seq and Now are those of the first, so that a watch after it misses nothing.
 func (c *JobClient) jobPages(ctx context.Context, path string, v url.Values, limit int) (*JobList, error) {
-	out, err := get[JobList](ctx, c.transport, path, v)
+	out, err := get[JobList](ctx, c, path, v)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (c *JobClient) jobPages(ctx context.Context, path string, v url.Values, lim
 			out.Next = out.Jobs[len(out.Jobs)-1].ID
 		}
 		turn(v, out.Next, limit-len(out.Jobs))
-		next, err := get[JobList](ctx, c.transport, path, v)
+		next, err := get[JobList](ctx, c, path, v)
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +260,7 @@ func (c *JobClient) Env(ctx context.Context, id string) ([]byte, error) {
 
 // Why tells why a job is as it is.
 func (c *JobClient) Why(ctx context.Context, id string) (*Why, error) {
-	return get[Why](ctx, c.transport, jobPath(id, "/why"), nil)
+	return get[Why](ctx, c, jobPath(id, "/why"), nil)
 }
 
 // NewStep makes a step in a job. It is sent again only when it surely was not received: a step must not run twice.
@@ -274,7 +274,7 @@ func (c *JobClient) NewStep(ctx context.Context, id string, s *NewStep) (*StepMa
 
 // Steps lists a job's steps.
 func (c *JobClient) Steps(ctx context.Context, id string) (*StepList, error) {
-	return get[StepList](ctx, c.transport, jobPath(id, "/steps"), nil)
+	return get[StepList](ctx, c, jobPath(id, "/steps"), nil)
 }
 
 // Release gives an interactive allocation back.
@@ -284,19 +284,19 @@ func (c *JobClient) Release(ctx context.Context, id string, exit core.Exit) erro
 
 // Nodes lists the nodes.
 func (c *NodeClient) Nodes(ctx context.Context) (*NodeList, error) {
-	read := func(q url.Values) (*NodeList, error) { return get[NodeList](ctx, c.transport, api+"/nodes", q) }
+	read := func(q url.Values) (*NodeList, error) { return get[NodeList](ctx, c, api+"/nodes", q) }
 	return everyPage(read, func(to, from *NodeList) { to.Nodes = append(to.Nodes, from.Nodes...) })
 }
 
 // Node gives one node.
 func (c *NodeClient) Node(ctx context.Context, name core.NodeName) (*Node, error) {
-	return get[Node](ctx, c.transport, api+"/nodes/"+url.PathEscape(string(name)), nil)
+	return get[Node](ctx, c, api+"/nodes/"+url.PathEscape(string(name)), nil)
 }
 
 // NodeEvents are the last events of a node, oldest first.
 func (c *NodeClient) NodeEvents(ctx context.Context, name core.NodeName, limit int) (*EventList, error) {
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
-	return get[EventList](ctx, c.transport, api+"/nodes/"+url.PathEscape(string(name))+"/events", q)
+	return get[EventList](ctx, c, api+"/nodes/"+url.PathEscape(string(name))+"/events", q)
 }
 
 // UpdateNode drains, resumes or downs a node.
@@ -319,7 +319,12 @@ func (c *NodeClient) RemoveNode(ctx context.Context, name core.NodeName, how str
 	return out, nil
 }
 
-func get[T any](ctx context.Context, c *transport, path string, q url.Values) (*T, error) {
+// caller sends calls: a transport, and what embeds one.
+type caller interface {
+	do(ctx context.Context, q call, out any) error
+}
+
+func get[T any](ctx context.Context, c caller, path string, q url.Values) (*T, error) {
 	out := new(T)
 	if err := c.do(ctx, call{method: "GET", path: path, query: q, again: always}, out); err != nil {
 		return nil, err
