@@ -3,7 +3,6 @@
 package containers
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,35 +21,10 @@ const alice = "bireme-t1"
 var docker *engine.Engine
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "test/containers:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	if os.Geteuid() != 0 {
-		return 1, fmt.Errorf("needs root: it starts a container engine")
-	}
-	if _, err := cluster.Bin(); err != nil {
-		return 1, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if docker, err = engine.Start(ctx); err != nil {
-		return 1, err
-	}
-	defer func() {
-		if fault := docker.Stop(); fault != nil && err == nil {
-			code, err = 1, fault
-		}
-	}()
-	if err := importImages(docker); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
+	engine.Main(m, func(e *engine.Engine) error {
+		docker = e
+		return importImages(e)
+	})
 }
 
 // importImages gives an engine the images of the tests.

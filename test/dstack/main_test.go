@@ -29,38 +29,13 @@ var docker *engine.Engine
 var cli string
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "test/dstack:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	if os.Geteuid() != 0 {
-		return 1, fmt.Errorf("needs root: it starts a container engine")
-	}
-	if _, err := cluster.Bin(); err != nil {
-		return 1, err
-	}
-	if cli, err = findCLI(version); err != nil {
-		return 1, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if docker, err = engine.Start(ctx); err != nil {
-		return 1, err
-	}
-	defer func() {
-		if fault := docker.Stop(); fault != nil && err == nil {
-			code, err = 1, fault
+	engine.Main(m, func(e *engine.Engine) (err error) {
+		docker = e
+		if cli, err = findCLI(version); err != nil {
+			return err
 		}
-	}()
-	if err := importBox(docker); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
+		return importBox(e)
+	})
 }
 
 // importBox gives an engine the image of all tests here.
