@@ -98,7 +98,10 @@ type Stats struct {
 	Panics                            int64         // of the planner and the state, all caught
 	Passes                            int64         // of the planner
 	Committing, Planning              time.Duration // spent so far in commits and in passes
-	Inbox, Urgent                     int           // commands that wait now, and of those the exits and cancels
+	LastPass, LongestPass             time.Duration
+	LastPassAt                        core.Time
+	Backfilled                        int64 // jobs that were to start before others that wait for nodes
+	Inbox, Urgent                     int   // commands that wait now, and of those the exits and cancels
 }
 
 // request is a command and the caller waiting for its answer. It is the untyped part of a call.

@@ -114,12 +114,15 @@ func (e *Engine) runPlanLoop(ctx context.Context, f *plannerFeed) {
 // runPass takes in what changed and plans.
 func (l *planLoop) runPass() (s *startBatch, fault *panicError) {
 	c, seen := l.feed.take()
-	began := time.Now()
+	began, backfilled := time.Now(), 0
 	defer func() {
 		took := time.Since(began)
 		l.engine.mu.Lock()
 		l.engine.stats.Passes++
 		l.engine.stats.Planning += took
+		l.engine.stats.LastPass, l.engine.stats.LastPassAt = took, core.At(began)
+		l.engine.stats.LongestPass = max(l.engine.stats.LongestPass, took)
+		l.engine.stats.Backfilled += int64(backfilled)
 		l.engine.mu.Unlock()
 	}()
 	fault = guard("plan", func() {
@@ -133,6 +136,7 @@ func (l *planLoop) runPass() (s *startBatch, fault *panicError) {
 		l.planner.Apply(c)
 		now := core.At(l.engine.cfg.Now())
 		plan := l.planner.Pass(now)
+		backfilled = plan.Backfilled()
 		l.forecast.publish(plan)
 		wait := time.Hour
 		if plan.WakeAt != 0 {

@@ -55,6 +55,16 @@ type Start struct {
 	Suspends  []Suspend    `json:"Aside,omitempty"` // jobs to suspend for it; it gets CPUs of theirs
 }
 
+// Backfilled counts the starts that pass a job of the same partition which waits for nodes.
+func (p *Plan) Backfilled() (n int) {
+	for i := range p.Starts {
+		if p.heads[p.Starts[i].Alloc.Partition] != 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Preempt is a job to preempt now, so that another can start when it is gone.
 type Preempt struct {
 	Job       core.JobID

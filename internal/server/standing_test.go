@@ -56,3 +56,38 @@ func TestStanding(t *testing.T) {
 		}
 	}
 }
+
+// TestDiag: the server counts jobs by how they went, passes and calls; administrators count anew.
+func TestDiag(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	ann, _, _, _ := people(s)
+	id := s.Submit(nil)
+	s.Submit(nil)
+	s.Must("POST", "/api/v1/jobs/cancel", client.Cancel{IDs: []string{idText(id)}}, nil)
+	s.AwaitState(id, core.Cancelled)
+	var d client.Diag
+	s.Await("counted", func() bool {
+		s.Must("GET", "/api/v1/diag", nil, &d)
+		return d.Jobs.Canceled == 1
+	})
+	calls := map[string]int64{}
+	for _, c := range d.Calls {
+		calls[c.Name] = c.Count
+	}
+	if d.Jobs.Submitted != 2 || d.Pending != 1 || calls["POST /jobs"] != 2 || len(d.Users) == 0 || d.Passes.Count == 0 {
+		t.Errorf("figures: %+v", d)
+	}
+	if status, err := s.Call("POST", "/api/v1/diag/reset", ann, nil, nil); status != 403 {
+		t.Errorf("ann resets them: %d %v", status, err)
+	}
+	d = client.Diag{}
+	if status, err := s.Call("GET", "/api/v1/diag", ann, nil, &d); err != nil || d.Users != nil {
+		t.Errorf("ann sees who calls: %d %v %+v", status, err, d.Users)
+	}
+	s.Must("POST", "/api/v1/diag/reset", nil, nil)
+	s.Must("GET", "/api/v1/diag", nil, &d)
+	if d.Jobs.Submitted != 0 || d.Pending != 1 {
+		t.Errorf("after the reset: %+v", d)
+	}
+}

@@ -7,6 +7,7 @@ import "bireme.dev/bireme/internal/server/api/call"
 var audited = map[string]call.Auditing{
 	"POST /reconfigure":  {Action: "settings.reload", Object: "settings", When: call.Always, Body: true},
 	"GET /audit":         {Action: "audit.read", Object: "audit log", When: call.Always},
+	"POST /diag/reset":   {Action: "diag.reset", Object: "figures", When: call.Always},
 	"POST /ca/rotate":    {Action: "ca.rotate", Object: "ca", When: call.Always, Body: true},
 	"GET /seals":         {Action: "seals.read", Object: "seals", When: call.Always},
 	"POST /seals/rotate": {Action: "seals.rotate", Object: "seals", When: call.Always},

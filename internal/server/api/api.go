@@ -13,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/cluster"
+	"bireme.dev/bireme/internal/server/api/diag"
 	"bireme.dev/bireme/internal/server/api/events"
 	"bireme.dev/bireme/internal/server/api/identity"
 	"bireme.dev/bireme/internal/server/api/jobs"
@@ -96,6 +97,7 @@ type handlers struct {
 	secrets      *secrets.Secrets
 	cluster      *cluster.Cluster
 	metrics      *metrics.Metrics
+	diag         *diag.Diag
 }
 
 // SetConfig makes other settings hold.
@@ -142,6 +144,7 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 		},
 	}
 	h.identity = &identity.Identity{Base: b, Tokens: h.tokens, Authority: d.Authority, Servers: d.Servers}
+	h.diag = diag.New(b)
 	h.metrics = metrics.New(b, h.identity, d.Hub)
 	h.submissions = &jobs.Submissions{
 		Base: b, Jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey,
@@ -177,6 +180,7 @@ func (a *API) published(p *engine.Published) {
 		}
 	}()
 	a.watch.Publish(p)
+	a.diag.Committed(p)
 	for _, s := range p.Changes.Steps {
 		if s.State.Final() {
 			a.Streams.Ended(s)

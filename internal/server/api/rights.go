@@ -18,6 +18,8 @@ var rights = map[string]call.Right{
 	"GET /seals":         {Scope: core.ScopeAdmin},
 	"POST /seals/rotate": {Scope: core.ScopeAdmin},
 	"GET /whoami":        {Scope: core.ScopeRead, Within: call.Harmless},
+	"GET /diag":          {Scope: core.ScopeRead},
+	"POST /diag/reset":   {Scope: core.ScopeAdmin},
 	"GET /audit":         {Scope: core.ScopeAdmin},
 
 	"POST /jobs":              {Scope: core.ScopeSubmit, Within: call.ByEngine},

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -56,6 +57,11 @@ func (a *API) table() []call.Route {
 			Method: "POST", Path: "/seals/rotate",
 			Summary: "Seal everything in the store with a new key, beside what else happens", Handle: a.cluster.RotateSeals,
 			Reply: client.Seals{},
+		},
+		{Method: "GET", Path: "/diag", Summary: "How the server fares", Handle: a.diag.Show, Reply: client.Diag{}},
+		{
+			Method: "POST", Path: "/diag/reset", Summary: "Have the figures of /diag count from now on",
+			Handle: a.diag.Reset, Reply: call.OK{},
 		},
 		{Method: "GET", Path: "/whoami", Summary: "Who the caller is", Handle: a.cluster.Whoami, Reply: client.Whoami{}},
 
@@ -391,11 +397,13 @@ func (a *API) serve(rt *call.Route, count *metrics.RouteCount, rw http.ResponseW
 	if why := a.Engine.ReadOnly(); err == nil && why != "" && rt.Method != "GET" && !rt.Reads {
 		err = core.Errorf(core.Unavailable, "nothing can be recorded now: %s; try again", why)
 	}
+	began := time.Now()
 	if err == nil {
 		out, err = rt.Handle(w, r, who)
 	}
 	err = a.Mask(who, a.End(rt, r, who, err))
 	count.Add(err)
+	a.diag.Called(rt, who, time.Since(began))
 	switch {
 	case err != nil && !errors.Is(err, call.ErrAnswered):
 		a.fail(w, r, rt, err)

@@ -19,6 +19,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/scancel"
 	"bireme.dev/bireme/internal/slurm/cmd/scontrol"
 	"bireme.dev/bireme/internal/slurm/cmd/scrontab"
+	"bireme.dev/bireme/internal/slurm/cmd/sdiag"
 	"bireme.dev/bireme/internal/slurm/cmd/sinfo"
 	"bireme.dev/bireme/internal/slurm/cmd/sprio"
 	"bireme.dev/bireme/internal/slurm/cmd/squeue"
@@ -49,6 +50,7 @@ var commands = []command{
 	{name: "scancel", run: scancel.Run, options: scancel.Options, listing: true, signals: true},
 	{name: "scontrol", run: scontrol.Run, options: scontrol.Options, listing: true, signals: true},
 	{name: "scrontab", run: scrontab.Run, options: scrontab.Options},
+	{name: "sdiag", run: sdiag.Run, options: sdiag.Options, listing: true, signals: true},
 	{name: "sinfo", run: sinfo.Run, options: sinfo.Options, listing: true, signals: true},
 	{name: "sprio", run: sprio.Run, options: sprio.Options, listing: true, signals: true},
 	{name: "squeue", run: squeue.Run, options: squeue.Options, listing: true, signals: true},
