@@ -300,7 +300,8 @@ type NewStep struct {
 	// one that overlaps shares all with others.
 	Exact       bool        `json:"exact,omitempty"`
 	Overlap     bool        `json:"overlap,omitempty"`
-	Overcommit  bool        `json:"overcommit,omitempty"` // tasks need no CPUs of their own
+	Overcommit  bool        `json:"overcommit,omitempty"`   // tasks need no CPUs of their own
+	PreserveEnv bool        `json:"preserve_env,omitempty"` // counts in the environment stay the job's
 	MemPerNode  core.Bytes  `json:"mem_per_node,omitempty"`
 	MemPerCPU   core.Bytes  `json:"mem_per_cpu,omitempty"`
 	Gres        []core.Gres `json:"gres,omitempty"` // on each node

@@ -85,8 +85,10 @@ func (n FilenameNames) symbol(b *strings.Builder, letter byte, width, task int) 
 	case 'J':
 		// Only the job's number is padded: there is one width and the step may be a word.
 		number(int64(n.Job))
-		b.WriteByte('.')
-		b.WriteString(n.Step)
+		if n.Step != "" && n.Step != "batch" {
+			b.WriteByte('.')
+			b.WriteString(n.Step)
+		}
 	case 'j':
 		number(int64(n.Job))
 	case 'N':

@@ -24,7 +24,7 @@ func TestExpandFilename(t *testing.T) {
 		"outside arrays":    {"%A_%a_%b", batch, 0, "83_4294967294_4"},
 		"index mod ten":     {"%b/%A_%a", array, 0, "2/73_12"},
 		"job dot step":      {"%J", step, 0, "9.4"},
-		"job dot batch":     {"%J", batch, 0, "83.batch"},
+		"job of a batch":    {"%J", batch, 0, "83"},
 		"step batch":        {"%s", batch, 0, "batch"},
 		"rank node restart": {"%t-%n-%r", array, 7, "7-2-3"},
 		"unique id":         {"%S.out", batch, 0, "s1A.out"},

@@ -68,6 +68,15 @@ func (r *Request) finishOvercommit() {
 		r.keepOption("ntasks-per-node", strconv.Itoa(int(s.TasksPerNode)))
 	}
 	r.Step.tasks, r.Step.tasksPerNode = s.Tasks, s.TasksPerNode
+	if m := s.More; m != nil && len(m.GPUsPerTask) > 0 { // the job has the GPUs of all its tasks
+		r.Step.GPUsPerTask = m.GPUsPerTask
+		m.GPUs = nil
+		for _, g := range m.GPUsPerTask {
+			g.Count *= int64(s.Tasks)
+			m.GPUs = append(m.GPUs, g)
+		}
+		m.GPUsPerTask = nil
+	}
 	s.Tasks = max(1, s.NodesMin)
 	s.TasksPerNode = 0
 }

@@ -48,8 +48,13 @@ func nodeTasks(j *core.Job) []int32 {
 		}
 		return list
 	}
+	sh := &j.Spec.Shape
+	// without a number of tasks, whole nodes have room for as many as they have CPUs for
+	whole := sh.Exclusive && sh.Given&(core.GivenTasks|core.GivenTasksPerNode) == 0
 	for i := range list {
-		list[i] = j.Alloc.Nodes[i].Tasks
+		if list[i] = j.Alloc.Nodes[i].Tasks; whole {
+			list[i] = max(list[i], j.Alloc.Nodes[i].CPUs/max(1, sh.CPUsPerTask))
+		}
 	}
 	return list
 }

@@ -131,6 +131,7 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 	if more.Segment > 0 {
 		v.num("SLURM_JOB_SEGMENT_SIZE", int64(more.Segment))
 	}
+	v.when(s.IO.Append, "SLURM_OPEN_MODE", "a")
 	for _, o := range optionVars {
 		v.some(o.name, more.SlurmOption(o.option))
 	}
@@ -166,6 +167,7 @@ var optionVars = []struct{ option, name string }{
 	{"gpus-per-socket", "SLURM_GPUS_PER_SOCKET"},
 	{"oom-kill-step", "SLURM_OOMKILLSTEP"},
 	{"mem-bind", "SBATCH_MEM_BIND"},
+	{"open-mode", "SLURM_OPEN_MODE"},
 }
 
 func (v *vars) allocVars(a *core.Alloc, tasks []int32) {

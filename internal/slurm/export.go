@@ -17,7 +17,7 @@ type Process struct {
 // settles what the job inherits from the caller's process: the umask and its limits; and whether the
 // node must load the user's login environment.
 func (r *Request) JobEnviron(environ []string, p Process) []string {
-	out, login := exported(r.export, environ)
+	out, login := exported(r.export, WithoutJob(environ))
 	r.extra.LoginEnv = r.extra.LoginEnv || login
 	if p.Umask != usualUmask {
 		r.extra.Umask = octal(p.Umask)

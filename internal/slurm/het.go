@@ -7,12 +7,6 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// told is an option that was given.
-type told struct {
-	option *Option
-	value  string
-}
-
 // inherited are the options of a het job's first component that hold for the others unless they say otherwise, as Slurm
 // 22.05 lists them; sizes are each component's own.
 var inherited = sync.OnceValue(func() map[string]bool {
@@ -32,7 +26,7 @@ var inherited = sync.OnceValue(func() map[string]bool {
 // Inherit gives a further component of a het job what its first one says for all.
 func (r *Request) Inherit(first *Request) error {
 	r.level = fromNowhere // whatever it says itself is stronger
-	for _, t := range first.told {
+	for _, t := range first.Defined {
 		if !inherited()[t.option.Long] {
 			continue
 		}

@@ -38,8 +38,11 @@ var options = sync.OnceValue(func() []Option {
 			Help: "kept; there are no burst buffers", set: keep("bb"),
 		},
 		{
-			Long: "bbf", Arg: required, Tools: allTools, Value: "FILE", Help: "kept; there are no burst buffers",
-			set: keep("bbf"),
+			Long: "bbf", Arg: required, Tools: allTools, Value: "FILE",
+			Help: "put the text of a file after the first line of the script", set: func(r *Request, v string) error {
+				r.Ask.ScriptFile = v
+				return nil
+			},
 		},
 		{Long: "bcast", Arg: optional, Tools: Srun, Env: "BCAST", Value: "PATH", Help: "copy the program to all " +
 			"nodes first", set: func(r *Request, v string) error { r.Step.Bcast = &v; return nil }},
@@ -149,7 +152,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "error", Short: 'e', Arg: required, Tools: Sbatch | Srun, Env: "ERROR", Vars: []string{
 			"SRUN_ERROR",
 			"SLURM_STDERRMODE",
-		}, Value: "FILE", Help: "standard error, with patterns such as %j", set: stderr},
+		}, Value: "FILE", Help: "standard error, with patterns such as %j", set: stderrFile},
 		{
 			Long: "exact", Arg: none, Tools: Srun, Env: "EXACT", Help: "take only what the tasks need of the job",
 			set: func(r *Request, _ string) error { r.Step.Exact = true; return nil },
@@ -241,7 +244,7 @@ var options = sync.OnceValue(func() []Option {
 		},
 		{
 			Long: "input", Short: 'i', Arg: required, Tools: Sbatch | Srun, Env: "INPUT",
-			Vars: []string{"SRUN_INPUT", "SLURM_STDINMODE"}, Value: "FILE", Help: "standard input", set: stdin,
+			Vars: []string{"SRUN_INPUT", "SLURM_STDINMODE"}, Value: "FILE", Help: "standard input", set: stdinFile,
 		},
 		{
 			Long: "job-name", Short: 'J', Arg: required, Tools: allTools, Env: "JOB_NAME", Value: "NAME",
@@ -382,7 +385,7 @@ var options = sync.OnceValue(func() []Option {
 		{
 			Long: "output", Short: 'o', Arg: required, Tools: Sbatch | Srun, Env: "OUTPUT",
 			Vars: []string{"SRUN_OUTPUT", "SLURM_STDOUTMODE"}, Value: "FILE",
-			Help: "standard output, with patterns such as %j, %A_%a, %t", set: stdout,
+			Help: "standard output, with patterns such as %j, %A_%a, %t", set: stdoutFile,
 		},
 		{
 			Long: "overcommit", Short: 'O', Arg: none, Tools: allTools, Env: "OVERCOMMIT",
@@ -409,7 +412,8 @@ var options = sync.OnceValue(func() []Option {
 			Long: "prefer", Arg: required, Tools: allTools, Value: "FEATURES", Help: "nodes with these if there are any",
 			set: prefer,
 		},
-		{Long: "preserve-env", Short: 'E', Arg: none, Tools: Srun, Help: "counts of the job hold for the step", set: ignored},
+		{Long: "preserve-env", Short: 'E', Arg: none, Tools: Srun, Help: "counts of the job hold for " +
+			"the step", set: func(r *Request, _ string) error { r.Step.PreserveEnv = true; return nil }},
 		{
 			Long: "priority", Arg: required, Tools: allTools, Value: "N",
 			Help: "stand at this place in the queue; administrators only", set: priority,

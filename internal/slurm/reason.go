@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -159,7 +160,17 @@ func ErrorPreface(err error, s *core.Spec) []string {
 		if s.Partition == "" { // it is another component's, which the hint names
 			return nil
 		}
-		return []string{"invalid partition specified: " + string(s.Partition)}
+		name := string(s.Partition)
+		var e *core.Error
+		if errors.As(err, &e) { // of a list, the first that is unknown
+			for w := range strings.SplitSeq(name, ",") {
+				if strings.Contains(e.Message, strconv.Quote(w)) {
+					name = w
+					break
+				}
+			}
+		}
+		return []string{"invalid partition specified: " + name}
 	case ReasonMemory:
 		return []string{"Memory specification can not be satisfied"}
 	}

@@ -18,6 +18,8 @@ type Request struct {
 	Spec core.Spec
 	Ask  Ask
 	Step StepWish
+	// Defined are all options that were given.
+	Defined Defined
 
 	// ReadFile opens files that options name (--nodelist=./hosts); nil: there are none.
 	ReadFile func(path string) ([]byte, error)
@@ -30,7 +32,6 @@ type Request struct {
 	limits passed // literal --propagate
 	level  level
 	given  map[string]level // at which level an option was last given
-	told   []told           // all options that were, in order
 	gpu    map[string][]grammar.GRES
 	gres   []grammar.GRES
 	more   core.ShapeMore
@@ -46,6 +47,7 @@ type Ask struct {
 	Help, Usage, Version            bool
 	Explain                         string // the text that =help asked for: nothing else is done
 	Verbose                         int
+	ScriptFile                      string   // --bbf: what it holds follows the first line of the script
 	Clusters                        []string // any of them will do; empty: whichever answers
 	Wrap                            *string
 	Immediate                       *time.Duration // give up when it has not started by then
@@ -56,7 +58,7 @@ type StepWish struct {
 	Job                                      string // --jobid, or the job it runs in
 	Label, Unbuffered, Pty, Exact, Overlap   bool
 	NoStatus, QuitOnInterrupt, KillOnBadExit bool
-	KillGiven                                bool
+	KillGiven, PreserveEnv                   bool
 	Bell, NoShell, KillCommand               bool          // of salloc
 	KillSignal                               int           // of salloc --kill-command
 	Wait                                     time.Duration // after the first task ended
@@ -71,7 +73,8 @@ type StepWish struct {
 	Container                                     *core.Container
 	Stdin, Stdout, Stderr, NodeList, Distribution string
 
-	tasks, tasksPerNode int32 // of --overcommit, where the shape has fewer
+	GPUsPerTask         []core.Gres // of --overcommit, where the shape has those of all tasks
+	tasks, tasksPerNode int32       // of --overcommit, where the shape has fewer
 }
 
 // level is where an option was given; a higher one wins over its rivals of lower ones.
@@ -157,7 +160,7 @@ func (r *Request) apply(o *Option, value string) error {
 		return err
 	}
 	r.given[o.Long] = r.level
-	r.told = append(r.told, told{o, value})
+	r.Defined = append(r.Defined, told{o, value})
 	return nil
 }
 
@@ -191,6 +194,9 @@ func (r *Request) Finish() (warnings []string, err error) {
 	}
 	if err := r.finishShape(); err != nil {
 		return nil, err
+	}
+	if d := r.extra.Deadline; d != 0 && r.Spec.Begin > d {
+		return nil, r.Fail(ExitError, "Incompatible begin and deadline time specification")
 	}
 	s := &r.Spec.Shape
 	if s.Given&core.GivenTasks != 0 && s.Given&core.GivenNodes != 0 && s.Tasks < s.NodesMin {
@@ -282,9 +288,22 @@ func (r *Request) invalidHint(option, want string) *Complaint {
 	return r.Fail(ExitUsage, "Invalid --%s specification", option).hint("--%s takes %s", option, want)
 }
 
+// dayMoment reads a moment, also a time of day on a day that is named after it: noon-tomorrow.
+func dayMoment(text string, now time.Time) (time.Time, error) {
+	for day, word := range []string{"-today", "-tomorrow"} {
+		if clock, ok := strings.CutSuffix(strings.ToLower(text), word); ok {
+			midnight := time.Date(now.Year(), now.Month(), now.Day()+day, 0, 0, 0, 0, now.Location())
+			if t, err := grammar.ParseMoment(clock, midnight, grammar.Recent); err == nil {
+				return t, nil
+			}
+		}
+	}
+	return grammar.ParseMoment(text, now, grammar.Upcoming)
+}
+
 // moment reads a time; Slurm prints the parser's complaint first, without the command's name.
 func (r *Request) moment(option, text string) (core.Time, error) {
-	t, err := grammar.ParseMoment(text, r.now, grammar.Upcoming)
+	t, err := dayMoment(text, r.now)
 	if err != nil {
 		c := r.invalid(option)
 		var ge *grammar.Error

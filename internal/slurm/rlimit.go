@@ -46,6 +46,15 @@ func (l passed) has(name string) bool {
 	return false
 }
 
+// LimitLines are the limits of a process as -vv shows them.
+func LimitLines(p Process) []string {
+	list := passed("").vars(p)
+	for i := range list {
+		list[i] = strings.TrimPrefix(list[i], "SLURM_")
+	}
+	return list
+}
+
 // withoutLimits drops variables that carry limits: a process inside a job may see those of its own launch.
 func withoutLimits(environ []string) []string {
 	return slices.DeleteFunc(environ, func(e string) bool { return strings.HasPrefix(e, limitPrefix) })

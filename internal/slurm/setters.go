@@ -64,9 +64,22 @@ func dependency(r *Request, v string) error {
 	return nil
 }
 
-func stdin(r *Request, v string) error  { r.Spec.IO.Stdin = v; return nil }
-func stdout(r *Request, v string) error { r.Spec.IO.Stdout = v; return nil }
-func stderr(r *Request, v string) error { r.Spec.IO.Stderr = v; return nil }
+var (
+	stdinFile  = stream(func(io *core.IO) *string { return &io.Stdin })
+	stdoutFile = stream(func(io *core.IO) *string { return &io.Stdout })
+	stderrFile = stream(func(io *core.IO) *string { return &io.Stderr })
+)
+
+// stream is an option that names a file. "none" is no file: srun looks for the word itself, sbatch means /dev/null.
+func stream(field func(*core.IO) *string) func(*Request, string) error {
+	return func(r *Request, v string) error {
+		if v == "none" && r.tool == Sbatch {
+			v = "/dev/null"
+		}
+		*field(&r.Spec.IO) = v
+		return nil
+	}
+}
 
 func array(r *Request, v string) error {
 	a, err := grammar.ParseArray(v)
@@ -252,12 +265,26 @@ func MailTypes(text string) (string, bool) {
 	return text, core.CheckMail(text, "") == nil && text != ""
 }
 
+// addMail joins two lists of what mail is sent about, as several --mail-type do. NONE adds nothing.
+func addMail(have, more string) string {
+	var words []string
+	for w := range strings.SplitSeq(have+","+more, ",") {
+		if w != "" && w != "NONE" && !contains(words, w) {
+			words = append(words, w)
+		}
+	}
+	if len(words) == 0 {
+		return "NONE"
+	}
+	return strings.Join(words, ",")
+}
+
 func mailType(r *Request, v string) error {
 	list, ok := MailTypes(v)
 	if !ok {
 		return r.invalid("mail-type")
 	}
-	r.extra.MailTypes = list
+	r.extra.MailTypes = addMail(r.extra.MailTypes, list)
 	return nil
 }
 
@@ -360,6 +387,7 @@ func openMode(r *Request, v string) error {
 		r.Spec.IO.Append = true
 	case "t", "truncate":
 		r.Spec.IO.Append = false
+		r.keepOption("open-mode", "t")
 	default:
 		return r.invalid("open-mode")
 	}

@@ -57,13 +57,21 @@ func oversubscribed(r *Request, _ string) error {
 	return nil
 }
 
-// distribution reads how tasks lie on nodes, then on sockets, then on cores.
+// distribution reads how tasks lie on nodes, then on sockets, then on cores. A star is the default of its level.
 func distribution(r *Request, v string) error {
 	text, mode, moded := strings.Cut(strings.ToLower(v), ",")
+	if text == "pack" || text == "nopack" {
+		if moded {
+			return r.invalid("distribution")
+		}
+		r.extra.Distribution = text
+		return nil
+	}
 	if moded && mode != "pack" && mode != "nopack" {
 		return r.invalid("distribution")
 	}
-	for i, f := range strings.Split(text, ":") {
+	fields := strings.Split(text, ":")
+	for i, f := range fields {
 		word, size, sized := strings.Cut(f, "=")
 		known := []string{"*", "block", "cyclic", "fcyclic"}
 		if i == 0 {
@@ -73,8 +81,17 @@ func distribution(r *Request, v string) error {
 			sized != (word == "plane") || sized && (err != nil || n == 0) {
 			return r.invalid("distribution")
 		}
+		if word == "*" {
+			fields[i] = []string{"block", "cyclic", ""}[i]
+			if i == 2 { // as the sockets
+				fields[i] = fields[1]
+			}
+		}
 	}
-	r.extra.Distribution = v
+	r.extra.Distribution = strings.Join(fields, ":")
+	if moded {
+		r.extra.Distribution += "," + mode
+	}
 	return nil
 }
 
@@ -128,7 +145,12 @@ func (r *Request) fixedNodes() bool {
 }
 
 // finishHosts takes the tasks of an arbitrary distribution from the file that SLURM_HOSTFILE names: a node for each.
+// The file alone makes the distribution arbitrary.
 func (r *Request) finishHosts() error {
+	listed := r.given["distribution"] != fromArgs && r.given["nodelist"] != fromArgs
+	if listed && r.tasks != "" && r.ReadFile != nil && r.tool == Srun {
+		r.extra.Distribution = "arbitrary"
+	}
 	if word, _, _ := strings.Cut(strings.ToLower(r.extra.Distribution), ":"); word != "arbitrary" {
 		return nil
 	}
@@ -153,12 +175,16 @@ func (r *Request) finishHosts() error {
 		return r.invalid("nodelist")
 	}
 	s := &r.Spec.Shape
-	if s.Given&core.GivenTasks == 0 {
+	if s.Given&core.GivenTasks == 0 || r.given["ntasks"] == fromEnv {
 		s.Tasks = int32(len(names))
 		s.Given |= core.GivenTasks
-	} else if int(s.Tasks) != len(names) {
+	} else if int(s.Tasks) < len(names) { // the first of them
+		names = names[:s.Tasks]
+		r.extra.NodeList = strings.Join(names, ",")
+	} else if int(s.Tasks) > len(names) {
 		return r.Fail(ExitError, "The arbitrary distribution has %d nodes for %d tasks", len(names), s.Tasks)
 	}
+	names = slices.Clone(names)
 	slices.Sort(names)
 	s.NodesMin = int32(len(slices.Compact(names)))
 	s.NodesMax = s.NodesMin
@@ -168,6 +194,13 @@ func (r *Request) finishHosts() error {
 // finishGres puts the several ways to ask for generic resources where they belong.
 func (r *Request) finishGres() error {
 	s := &r.Spec.Shape
+	if r.tool == Srun && r.Step.Job != "" { // inside a job, variables say what all of it has
+		for _, o := range []string{"gpus", "gpus-per-node", "gpus-per-socket"} {
+			if r.given[o] == fromEnv {
+				delete(r.gpu, o)
+			}
+		}
+	}
 	if len(r.gpu["gpus-per-node"]) > 0 && slices.ContainsFunc(r.gres, func(g grammar.GRES) bool {
 		return g.Name == "gpu"
 	}) {

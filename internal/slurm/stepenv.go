@@ -68,10 +68,12 @@ func StepEnv(all []StepPart, info ClusterInfo) []string {
 	over.num("SLURM_STEP_NUM_NODES", int64(len(names)))
 	over.num("SLURM_STEP_NUM_TASKS", total)
 	over.set("SLURM_STEP_TASKS_PER_NODE", runs(tasks))
-	over.num("SLURM_NTASKS", total)
-	over.num("SLURM_NPROCS", total)
-	over.num("SLURM_NNODES", int64(len(names)))
-	over.set("SLURM_TASKS_PER_NODE", runs(tasks))
+	if all[0].Ask == nil || !all[0].Ask.PreserveEnv {
+		over.num("SLURM_NTASKS", total)
+		over.num("SLURM_NPROCS", total)
+		over.num("SLURM_NNODES", int64(len(names)))
+		over.set("SLURM_TASKS_PER_NODE", runs(tasks))
+	}
 	batch := j.Spec.Kind == core.Batch
 	if batch && j.Alloc != nil && j.Spec.More().Het == nil {
 		over.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", cpusPerNode(j.Alloc))

@@ -90,7 +90,7 @@ func (s *step) forkHere(th *thread, groups []uint32, env []string, ready []prepa
 	}
 	script := ""
 	if len(l.Script) > 0 && l.Container == nil {
-		if script, err = k.scripts.Write(l.Identity, k.root, l.Script); err != nil {
+		if script, err = k.scripts.Write(l.Identity, l.Key.Job, k.root, l.Script); err != nil {
 			return launchFailed(err)
 		}
 		s.script = script

@@ -158,7 +158,7 @@ func (o *stdio) openTask(dir string, i, rank int) error {
 	return err
 }
 
-// openFile opens one file of the user. Missing directories are not made, as Slurm 22.05: the job fails.
+// openFile opens one file of the user. Missing directories of output are made, as Slurm does from 23.02 on.
 func (o *stdio) openFile(dir, pattern string, rank, flags int, kept *logFile) (int, error) {
 	path := core.ExpandFilename(pattern, o.spec.Names, rank)
 	if path == "" {
@@ -170,6 +170,9 @@ func (o *stdio) openFile(dir, pattern string, rank, flags int, kept *logFile) (i
 	// Without O_NONBLOCK a named pipe that nobody reads would hold this thread for ever.
 	flags |= unix.O_CLOEXEC | unix.O_NOCTTY | unix.O_NONBLOCK
 	f, err := unix.Open(path, flags, 0o666)
+	if errors.Is(err, unix.ENOENT) && flags&unix.O_CREAT != 0 && os.MkdirAll(filepath.Dir(path), 0o755) == nil {
+		f, err = unix.Open(path, flags, 0o666)
+	}
 	if err != nil {
 		return -1, fmt.Errorf("%s: %w", path, err)
 	}

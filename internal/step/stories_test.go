@@ -75,8 +75,8 @@ func runsScript(t *testing.T, a *agent) {
 		t.Fatalf("%+v", x)
 	}
 	tmp := filepath.Join(a.dir, "tmp", "bireme-1.0")
-	want := fmt.Sprintf("%s|arg one|b c|%s|1.0.batch@%s\n%s\n0027\noops\n", filepath.Join(a.state(), "spool/s1/script"),
-		a.dir, treeName(a.state()), tmp)
+	want := fmt.Sprintf("%s|arg one|b c|%s|1.0.batch@%s\n%s\n0027\noops\n", filepath.Join(a.state(),
+		"spool/job00001/slurm_script"), a.dir, treeName(a.state()), tmp)
 	if got := a.read("out.txt"); got != want || tail != want {
 		t.Errorf("got  %q\ntail %q\nwant %q", got, tail, want)
 	}
@@ -365,12 +365,10 @@ func badOutput(t *testing.T, a *agent) {
 	if want := filepath.Join(a.dir, "file/out.txt") + ": not a directory"; x.Message != want {
 		t.Errorf("got %q, want %q", x.Message, want)
 	}
-	l = a.batch(3, "touch ran")
-	l.Stdio.Stdout = "nowhere/out.txt"
-	x, _ = a.run(l)
-	if want := filepath.Join(a.dir, "nowhere/out.txt") + ": no such file or directory"; x.Message != want ||
-		x.Signal != wire.LaunchFailedSignal {
-		t.Errorf("got %q and signal %d, want %q", x.Message, x.Signal, want)
+	l = a.batch(3, "echo made")
+	l.Stdio.Stdout = "no/where/out.txt" // [output-folder]
+	if x, _ = a.run(l); x.ExitCode != 0 || a.read("no/where/out.txt") != "made\n" {
+		t.Errorf("a missing folder of output: %+v", x)
 	}
 	l = a.batch(2, "touch ran")
 	l.Stdio.Stdin = "missing"

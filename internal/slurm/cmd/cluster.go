@@ -30,7 +30,10 @@ func (w *World) PrintVersion() int {
 			}
 		}
 	}
-	fmt.Fprintf(w.Out, "slurm-wlm %s\n", version) // as the packages of Debian and its kin call it
+	if !strings.Contains(version, " ") { // the packages of Debian and its kin have another name before it
+		version = "slurm " + version
+	}
+	fmt.Fprintln(w.Out, version)
 	return 0
 }
 

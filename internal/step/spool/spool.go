@@ -34,11 +34,11 @@ func NewScripts(dir string) *Scripts { return &Scripts{dir: dir, idle: map[uint3
 
 const (
 	maxIdlePlaces = 64
-	scriptName    = "script"
+	scriptName    = "slurm_script"
 )
 
-// Write puts a script into a place of its own and returns its path.
-func (p *Scripts) Write(id wire.Identity, root bool, text []byte) (string, error) {
+// Write puts the script of a job into a place of its own and returns its path, which ends as Slurm's does.
+func (p *Scripts) Write(id wire.Identity, job int64, root bool, text []byte) (string, error) {
 	p.mu.Lock()
 	var path string
 	if l := p.idle[id.UID]; len(l) > 0 {
@@ -49,6 +49,7 @@ func (p *Scripts) Write(id wire.Identity, root bool, text []byte) (string, error
 		path = filepath.Join(p.dir, "s"+strconv.Itoa(p.Next), scriptName)
 	}
 	p.mu.Unlock()
+	path = named(path, job)
 	err := writeScript(path, id, root, text)
 	if errors.Is(err, unix.ENOENT) {
 		if err = unix.Mkdir(filepath.Dir(path), 0o711); err == nil {
@@ -60,6 +61,18 @@ func (p *Scripts) Write(id wire.Identity, root bool, text []byte) (string, error
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	return path, nil
+}
+
+// named moves a place to the name of its job. Where that is taken, by another attempt of the job, it stays where it is.
+func named(path string, job int64) string {
+	old := filepath.Dir(path)
+	dir := filepath.Join(filepath.Dir(old), fmt.Sprintf("job%05d", job))
+	if err := unix.Renameat2(unix.AT_FDCWD, old, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE); err == nil {
+		return filepath.Join(dir, scriptName)
+	} else if errors.Is(err, unix.ENOENT) && unix.Mkdir(dir, 0o711) == nil {
+		return filepath.Join(dir, scriptName)
+	}
+	return path
 }
 
 // writeScript writes over what is there and then cuts: emptying a file first makes ext4 flush it at close.

@@ -55,6 +55,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf(cmd.NoDir)
 		return slurm.ExitError
 	}
+	if err := w.Verbose(r); err != nil {
+		return w.Complain(err)
+	}
 	for _, part := range all {
 		if part.Spec.Name == "" {
 			part.Spec.Name = "interactive"
@@ -182,7 +185,7 @@ func (s *run) work(ctx context.Context, jobs []*core.Job, seq int64, signals <-c
 	if len(jobs) > 1 {
 		own = slurm.SallocHetEnv(jobs, cluster)
 	}
-	c.Env = slurm.MergeEnv(s.w.Environ, own)
+	c.Env = slurm.MergeEnv(slurm.WithoutJob(s.w.Environ), own)
 	if dir := s.r.Spec.IO.WorkDir; dir != "" {
 		c.Dir = dir
 	}

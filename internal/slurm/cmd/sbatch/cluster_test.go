@@ -36,11 +36,11 @@ func TestVersion(t *testing.T) {
 	c := (&slurmtest.Cluster{Info: client.Cluster{SlurmVersion: "24.05.4"}}).Start(t)
 	var nobody *slurmtest.Cluster
 	for want, got := range map[string]slurmtest.Result{
-		"slurm-wlm 24.05.4\n": c.Run(t, "sbatch", Run, []string{"--version"}),
+		"slurm 24.05.4\n": c.Run(t, "sbatch", Run, []string{"--version"}),
 		"slurm-wlm 23.11.1\n": c.Run(t, "sbatch", Run, []string{"-V"}, func(w *cmd.World) {
-			w.Environ = append(w.Environ, "BIREME_SLURM_VERSION=23.11.1")
+			w.Environ = append(w.Environ, "BIREME_SLURM_VERSION=slurm-wlm 23.11.1")
 		}),
-		"slurm-wlm " + cmd.Version + "\n": nobody.Run(t, "sbatch", Run, []string{"-V"}),
+		"slurm " + cmd.Version + "\n": nobody.Run(t, "sbatch", Run, []string{"-V"}),
 	} {
 		if got.Out != want || got.Code != 0 {
 			t.Errorf("got %+v, want %q", got, want)

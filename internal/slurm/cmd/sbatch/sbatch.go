@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bireme.dev/bireme/internal/client"
@@ -41,6 +42,14 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case r.Ask.Explain != "":
 		fmt.Fprint(w.Out, r.Ask.Explain)
 		return 0
+	}
+	if r.Ask.ScriptFile != "" {
+		if script, err = insertFile(r, script); err != nil {
+			return w.Complain(err)
+		}
+	}
+	if err := w.Verbose(r); err != nil {
+		return w.Complain(err)
 	}
 	var components []core.Spec
 	for i, part := range all {
@@ -88,6 +97,19 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		return wait(ctx, w, c, out.ID)
 	}
 	return 0
+}
+
+// insertFile puts the text of --bbf after the first line of the script, as Slurm does where no plug-in reads it.
+func insertFile(r *slurm.Request, script []byte) ([]byte, error) {
+	text, err := os.ReadFile(r.Path(r.Ask.ScriptFile))
+	if err != nil {
+		return nil, r.Fail(slurm.ExitError, "Invalid --bbf specification")
+	}
+	first, rest, _ := bytes.Cut(script, []byte("\n"))
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	return slices.Concat(first, []byte("\n"), text, rest), nil
 }
 
 // refused prints why the server would not take the job.

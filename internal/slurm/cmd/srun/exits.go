@@ -40,6 +40,7 @@ func statusText(e core.Exit) string {
 // at the same moment.
 type exits struct {
 	w       *cmd.World
+	step    string          // its name, where -v tells of every end
 	waiting []wire.TaskExit // not told yet
 	code    int32           // highest exit code
 	signal  int32           // highest signal
@@ -57,6 +58,8 @@ func (x *exits) add(t wire.TaskExit) {
 	x.signal = max(x.signal, t.Exit.Signal)
 	if t.Exit.Code != 0 || t.Exit.Signal != 0 {
 		x.bad[t.Rank] = true
+	}
+	if x.bad[t.Rank] || x.step != "" {
 		x.waiting = append(x.waiting, t)
 	}
 }
@@ -66,10 +69,11 @@ func (x *exits) tell(oom bool) {
 	type status struct {
 		node core.NodeName
 		text string
+		exit core.Exit
 	}
 	groups := map[status][]int{}
 	for _, t := range x.waiting {
-		k := status{t.Node, statusText(t.Exit)}
+		k := status{t.Node, statusText(t.Exit), t.Exit}
 		if oom && t.Exit.Signal == 9 {
 			k.text = "Out Of Memory"
 		}
@@ -84,13 +88,35 @@ func (x *exits) tell(oom bool) {
 		return cmp.Or(hostlist.Compare(string(a.node), string(b.node)), cmp.Compare(groups[a][0], groups[b][0]))
 	})
 	for _, k := range keys {
-		x.w.Errorf("%s: %s: %s", k.node, taskNames(groups[k]), k.text)
+		bad := k.exit != core.Exit{}
+		if x.step != "" {
+			word := "tasks"
+			if len(groups[k]) == 1 {
+				word = "task"
+			}
+			x.w.Infof("launch/slurm: _task_finish: Received task exit notification for %d %s of StepId=%s "+
+				"(status=0x%04x).", len(groups[k]), word, x.step, k.exit.Code<<8|k.exit.Signal)
+			if !bad {
+				x.w.Infof("launch/slurm: _task_finish: %s: %s: Completed", k.node, taskNames(groups[k]))
+			}
+		}
+		if bad {
+			x.w.Errorf("%s: %s: %s", k.node, taskNames(groups[k]), k.text)
+		}
 	}
 	x.waiting = nil
 }
 
 // taskNames writes "task 0" or "tasks 0,2-3".
 func taskNames(ranks []int) string {
+	if len(ranks) == 1 {
+		return "task " + rankList(ranks)
+	}
+	return "tasks " + rankList(ranks)
+}
+
+// rankList writes ranks as 0,2-3.
+func rankList(ranks []int) string {
 	var words []string
 	for i := 0; i < len(ranks); {
 		k := i
@@ -104,10 +130,7 @@ func taskNames(ranks []int) string {
 		}
 		i = k + 1
 	}
-	if len(ranks) == 1 {
-		return "task " + words[0]
-	}
-	return "tasks " + strings.Join(words, ",")
+	return strings.Join(words, ",")
 }
 
 // result is srun's exit code, and the exit that its allocation is given back with. A signal beats all exit codes.

@@ -1,8 +1,11 @@
 package srun
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -70,6 +73,9 @@ func (o *output) target(l cmd.Lane) (io.Writer, error) {
 		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	}
 	f, err := os.OpenFile(path, mode, 0o666)
+	if errors.Is(err, fs.ErrNotExist) && os.MkdirAll(filepath.Dir(path), 0o755) == nil {
+		f, err = os.OpenFile(path, mode, 0o666)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package srun
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ type part struct {
 	group    int32 // which component
 	programs []client.TaskProgram
 	made     *client.StepMade
+	cpus     []int32 // on each node of a job that srun made
 }
 
 // prepare reads variables and options of each part: what ":" divides, once for each component it is to run in.
@@ -62,10 +64,26 @@ func prepare(w *cmd.World, args []string) ([]*part, error) {
 			next = g + 1
 		}
 		if !more {
-			return parts, nil
+			return inOrder(parts), nil
 		}
 		args = rest
 	}
+}
+
+// inOrder sorts parts by their component, as the ranks of their tasks follow it. One without a command has the last
+// one's.
+func inOrder(parts []*part) []*part {
+	last := parts[len(parts)-1]
+	for _, p := range parts {
+		if len(p.argv) == 0 {
+			p.argv = last.argv
+			if p.r.Spec.Name == "" {
+				p.r.Spec.Name = last.r.Spec.Name
+			}
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b *part) int { return cmp.Compare(a.group, b.group) })
+	return parts
 }
 
 // parse reads one part. In a job, SLURM_JOB_ID names it and SLURM_JOB_NAME does not name the step; in a het job sizes
@@ -154,7 +172,7 @@ func (s *run) askFor(p *part) *client.NewStep {
 		Pty:   s.r.Step.Pty, MPI: r.Step.MPI, NodeList: r.Spec.More().NodeList,
 		Distribution: r.Spec.More().Distribution, Umask: lookupVar(env, "SLURM_UMASK"),
 		TaskProlog: r.Step.TaskProlog, TaskEpilog: r.Step.TaskEpilog, Container: r.Step.Container,
-		OwnsJob: !s.inside, Programs: p.programs, Component: p.group,
+		PreserveEnv: r.Step.PreserveEnv, OwnsJob: !s.inside, Programs: p.programs, Component: p.group,
 	}
 	more, opt := sh.Wide(), r.Spec.More().SlurmOption
 	ask.Exclude, ask.Relative = r.Spec.More().Exclude, int32(r.Step.Relative)
@@ -163,6 +181,9 @@ func (s *run) askFor(p *part) *client.NewStep {
 	ask.MemPerNode, ask.MemPerCPU = sh.MemPerNode, sh.MemPerCPU
 	ask.GPUsPerTask, ask.TasksPerGPU, ask.GPUBind, ask.CPUBind = more.GPUsPerTask, more.TasksPerGPU, opt("gpu-bind"),
 		opt("cpu-bind")
+	if len(r.Step.GPUsPerTask) > 0 {
+		ask.GPUsPerTask = r.Step.GPUsPerTask
+	}
 	if r.Typed("gres") || r.Typed("gpus-per-node") { // variables tell what the whole job has
 		ask.Gres = sh.Gres
 	}
@@ -170,6 +191,12 @@ func (s *run) askFor(p *part) *client.NewStep {
 		ask.GPUs = more.GPUs
 	}
 	ask.Tasks, ask.TasksPerNode = r.Step.Tasks(sh)
+	// of whole nodes, tasks of so many CPUs fill them
+	if !s.inside && sh.Exclusive && sh.Given&core.GivenCPUsPerTask != 0 && ask.Tasks == 0 && ask.TasksPerNode == 0 {
+		for _, n := range p.cpus {
+			ask.Tasks += n / max(1, sh.CPUsPerTask)
+		}
+	}
 	// of a range it has what the job was given
 	if sh.Given&core.GivenNodes != 0 && (s.inside || sh.NodesMax <= sh.NodesMin) {
 		ask.Nodes = sh.NodesMin

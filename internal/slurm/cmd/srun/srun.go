@@ -51,7 +51,7 @@ func start(ctx context.Context, w *cmd.World, args []string, cast cmd.Func) int 
 	case r.Ask.Explain != "":
 		fmt.Fprint(w.Out, r.Ask.Explain)
 		return 0
-	case slices.ContainsFunc(parts, func(p *part) bool { return len(p.argv) == 0 }):
+	case len(parts[len(parts)-1].argv) == 0:
 		fmt.Fprintln(w.Err, "srun: fatal: No command given to execute.")
 		return slurm.ExitError
 	case !slices.Contains([]string{"", "none", "pmi2"}, r.Step.MPI):
@@ -59,6 +59,9 @@ func start(ctx context.Context, w *cmd.World, args []string, cast cmd.Func) int 
 		w.Errorf("--mpi=%s is not served here: pmi2 is, which MPICH and its kin speak; Open MPI's mpirun works "+
 			"inside an allocation", r.Step.MPI)
 		return slurm.ExitError
+	}
+	if err := w.Verbose(r); err != nil {
+		return w.Complain(err)
 	}
 	for _, p := range parts {
 		if err := p.finish(w); err != nil {
@@ -75,6 +78,10 @@ func start(ctx context.Context, w *cmd.World, args []string, cast cmd.Func) int 
 		return s.try(ctx)
 	}
 	s.inside = s.job != ""
+	if !s.inside && r.Given("relative") {
+		fmt.Fprintln(w.Err, "srun: fatal: --relative option invalid for job allocation request")
+		return slurm.ExitError
+	}
 	sig := catchSignals()
 	defer sig.stop()
 	if s.inside {
@@ -95,10 +102,58 @@ func start(ctx context.Context, w *cmd.World, args []string, cast cmd.Func) int 
 	}
 	s.job = ask.Job
 	s.site(ask.Found)
+	s.granted(ask.Found)
 	exit := core.Exit{Code: 1}
 	code := s.within(ctx, func() (code int) { code, exit = s.runStep(ctx, sig); return code })
 	ask.Release(ctx, exit) // whatever became of the step
 	return code
+}
+
+// checkGroups refuses components that the het job does not have.
+func (s *run) checkGroups(j *core.Job) int {
+	het := j.Spec.More().Het
+	if het == nil {
+		return 0
+	}
+	for _, p := range s.parts {
+		switch most := het.Count - 1; {
+		case p.group <= most:
+		case len(s.parts) == 1:
+			s.w.Errorf("Requested het-group offset exceeds highest hetjob index (%d > %d)", p.group, most)
+			return slurm.ExitError
+		default:
+			s.w.Errorf("Attempt to run a job step with het group value of %d, but the job allocation has maximum value of %d",
+				p.group, most)
+			return slurm.ExitError
+		}
+	}
+	return 0
+}
+
+// granted takes note of the nodes of a job that srun made for itself, and tells of them with -v.
+func (s *run) granted(list *client.JobList) {
+	for i := range list.Jobs {
+		a := list.Jobs[i].Alloc
+		if a == nil {
+			continue
+		}
+		cpus := make([]int32, len(a.Nodes))
+		for k := range a.Nodes {
+			cpus[k] = a.Nodes[k].CPUs
+		}
+		if i < len(s.parts) {
+			s.parts[i].cpus = cpus
+		}
+		s.verbose("jobid %d: nodes(%d):`%s', cpu counts: %s", list.Jobs[i].ID, len(a.Nodes), client.AllocList(a),
+			cmd.CountsText(cpus))
+	}
+}
+
+// verbose says what -v asks for.
+func (s *run) verbose(format string, args ...any) {
+	if s.r.Ask.Verbose > 0 {
+		s.w.Infof(format, args...)
+	}
 }
 
 // try tells when and where the job would start.
@@ -127,9 +182,20 @@ func (s *run) confirm(ctx context.Context) int {
 	}
 	s.site(list)
 	s.array = list.Jobs[0].Array
+	if code := s.checkGroups(&list.Jobs[0].Job); code != 0 {
+		return code
+	}
 	have := 0
 	if a := list.Jobs[0].Alloc; a != nil {
 		have = len(a.Nodes)
+	}
+	if want, from := max(1, int(s.r.Spec.Shape.NodesMin)), s.r.Step.Relative; from > 0 && have > 0 && from+want > have {
+		what := "--nodes"
+		if !s.r.Typed("nodes") {
+			what = "SLURM_JOB_NUM_NODES"
+		}
+		s.w.Errorf("--relative and %s option incompatible with count of allocated nodes (%d+%d>%d)", what, from, want, have)
+		return slurm.ExitError
 	}
 	if want := int(s.r.Spec.Shape.NodesMin); s.r.Given("nodes") && have > 0 && want > have {
 		s.w.Errorf("Only allocated %d nodes asked for %d", have, want)

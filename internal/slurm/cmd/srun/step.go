@@ -80,6 +80,10 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 	}
 	p.out = s.newOutput()
 	p.exits = exits{w: s.w, ended: map[int32]bool{}, bad: map[int32]bool{}}
+	if s.r.Ask.Verbose > 0 {
+		p.exits.step = s.stepName()
+		s.tellLaunch()
+	}
 	return p.run(ctx)
 }
 
@@ -208,8 +212,48 @@ func (p *pump) frame(ctx context.Context, part int, f wire.Frame) error {
 	return nil
 }
 
+// tellLaunch tells which tasks begin where, as -v does.
+func (s *run) tellLaunch() {
+	s.w.Infof("launch/slurm: launch_p_step_launch: CpuBindType=(null type)")
+	for _, part := range s.parts {
+		for i, n := range part.made.Step.Nodes {
+			if i >= len(part.made.Ranks) {
+				break
+			}
+			list := make([]int, len(part.made.Ranks[i]))
+			for k, r := range part.made.Ranks[i] {
+				list[k] = int(r)
+			}
+			text := rankList(list)
+			if len(list) > 1 {
+				text = "[" + text + "]"
+			}
+			s.w.Infof("launching StepId=%s on host %s, %d tasks: %s", s.stepName(), n, len(list), text)
+		}
+	}
+}
+
+// tellStarted tells of a node whose tasks have all begun, as -v does.
+func (p *pump) tellStarted(rank int32) {
+	node, count := p.out.node[rank], 0
+	for r, n := range p.out.node {
+		if n != node {
+			continue
+		}
+		if !p.started[r] {
+			return
+		}
+		count++
+	}
+	p.s.verbose("launch/slurm: _task_start: Node %s, %d tasks started", node, count)
+}
+
 // taskStart sends standard input once all tasks are there to take it.
 func (p *pump) taskStart(ctx context.Context, rank int32) {
+	if p.s.r.Ask.Verbose > 0 && !p.started[rank] {
+		p.started[rank] = true
+		p.tellStarted(rank)
+	}
 	p.started[rank] = true
 	if !p.fed && len(p.started) >= len(p.out.node) {
 		p.fed = true

@@ -1,0 +1,166 @@
+package slurm_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/slurmtest"
+)
+
+// readAll reads a command line of a tool with variables, to its end.
+func readAll(tool slurm.Tool, env, args []string) (*slurm.Request, string) {
+	r := slurm.NewRequest(tool, slurmtest.Day("10:00:00").Go(), "/home/u")
+	r.ReadFile = func(path string) ([]byte, error) {
+		if strings.HasSuffix(path, "/hosts") {
+			return []byte("n2\nn1\nn2\n"), nil
+		}
+		return nil, os.ErrNotExist
+	}
+	err := r.Environ(func(name string) (string, bool) {
+		for _, e := range env {
+			if v, ok := strings.CutPrefix(e, name+"="); ok {
+				return v, true
+			}
+		}
+		return "", false
+	})
+	if err == nil {
+		if job, ok := strings.CutPrefix(strings.Join(env, " "), "SLURM_JOB_ID="); ok {
+			r.Step.Job = strings.Fields(job)[0]
+		}
+		_, err = r.Args(args)
+	}
+	if err == nil {
+		_, err = r.Finish()
+	}
+	if err != nil {
+		return r, err.Error()
+	}
+	return r, ""
+}
+
+// TestRunning holds small facts of how Slurm reads options, each by its key.
+func TestRunning(t *testing.T) {
+	t.Parallel()
+	distribution := func(r *slurm.Request) string { return r.Spec.More().Distribution }
+	for _, c := range []struct {
+		key  string
+		tool slurm.Tool
+		env  string
+		args string
+		get  func(*slurm.Request) string
+		want string // a part of the error, where there is no get
+	}{
+		{"distribution", slurm.Srun, "", "-m *", distribution, "block"},
+		{"distribution", slurm.Srun, "", "-m *:*:*", distribution, "block:cyclic:cyclic"},
+		{"distribution", slurm.Srun, "", "-m *:block:*", distribution, "block:block:block"},
+		{"distribution", slurm.Srun, "", "-m *,nopack", distribution, "block,nopack"},
+		{"distribution", slurm.Srun, "", "-m pack", distribution, "pack"},
+		{"distribution", slurm.Srun, "", "-m ,nopack", nil, "Invalid --distribution specification"},
+		{"hostfile", slurm.Srun, "SLURM_HOSTFILE=hosts", "", func(r *slurm.Request) string {
+			return distribution(r) + " " + r.Spec.More().NodeList
+		}, "arbitrary n2,n1,n2"},
+		{"hostfile", slurm.Srun, "SLURM_HOSTFILE=hosts", "-n2", func(r *slurm.Request) string {
+			return r.Spec.More().NodeList
+		}, "n2,n1"},
+		{"mail-type-adds", slurm.Sbatch, "", "--mail-type=BEGIN --mail-type=END,FAIL --mail-type=NONE",
+			func(r *slurm.Request) string { return r.Spec.More().MailTypes }, "BEGIN,END,FAIL"},
+		{"output-none", slurm.Sbatch, "", "-o none -e none", func(r *slurm.Request) string {
+			return r.Spec.IO.Stdout + " " + r.Spec.IO.Stderr
+		}, "/dev/null /dev/null"},
+		{"output-none", slurm.Srun, "", "-o none", func(r *slurm.Request) string { return r.Spec.IO.Stdout }, "none"},
+		{"begin-forms", slurm.Sbatch, "", "--begin=noon-tomorrow", func(r *slurm.Request) string {
+			return r.Spec.Begin.Go().Sub(slurmtest.Day("10:00:00").Go()).String()
+		}, "26h0m0s"},
+		{"deadline", slurm.Sbatch, "", "--begin=now+2hours --deadline=now+1hour", nil,
+			"sbatch: error: Incompatible begin and deadline time specification"},
+		{"rlimits", slurm.Srun, "", "--propagate=CORE,foo", nil, "srun: error: Bad rlimit name: foo"},
+		{"preserve-env", slurm.Srun, "", "-E", func(r *slurm.Request) string {
+			return map[bool]string{true: "kept"}[r.Step.PreserveEnv]
+		}, "kept"},
+		{"step-exclusive-cpus", slurm.Srun, "SLURM_JOB_ID=7 SLURM_GPUS=4", "-c8 --gpus-per-task=1",
+			func(r *slurm.Request) string {
+				n, _ := r.Step.Tasks(&r.Spec.Shape)
+				return map[int32]string{0: "one", 1: "one"}[n]
+			}, "one"},
+		{"overcommit", slurm.Srun, "SLURM_OVERCOMMIT=1", "-n10 -N1", func(r *slurm.Request) string {
+			n, _ := r.Step.Tasks(&r.Spec.Shape)
+			return map[int32]string{10: "all"}[n] + map[int32]string{1: " on one CPU"}[r.Spec.Shape.Tasks]
+		}, "all on one CPU"},
+		{"overcommit", slurm.Srun, "", "-O -n4 --gpus-per-task=1", func(r *slurm.Request) string {
+			return map[int64]string{4: "four"}[r.Spec.Shape.Wide().GPUs[0].Count]
+		}, "four"},
+		{"verbose", slurm.Sbatch, "", "-vv --mem=1G -t90 -p nope -o none --hold --exclusive --nice --requeue " +
+			"--mail-type=END --gres=gpu:1 --signal=B:USR1@10 --open-mode=append -n2", func(r *slurm.Request) string {
+			return strings.Join(r.Defined.Lines(r), "\n")
+		}, `defined options
+-------------------- --------------------
+exclusive           : exclusive
+gres                : gres:gpu:1
+hold                : set
+mail-type           : END
+mem                 : 1G
+nice                : 100
+ntasks              : 2
+open-mode           : a
+output              : /dev/null
+partition           : nope
+requeue             : requeue
+signal              : B:USR1@10
+time                : 01:30:00
+verbose             : 2
+-------------------- --------------------
+end of defined options`},
+	} {
+		r, err := readAll(c.tool, strings.Fields(c.env), strings.Fields(c.args))
+		switch {
+		case c.get == nil && !strings.Contains(err, c.want):
+			t.Errorf("[%s] %s %s: error %q, want %q", c.key, c.tool, c.args, err, c.want)
+		case c.get != nil && err != "":
+			t.Errorf("[%s] %s %s: %s", c.key, c.tool, c.args, err)
+		case c.get != nil:
+			if d := cmp.Diff(c.want, c.get(r)); d != "" {
+				t.Errorf("[%s] %s %s (-want +got)\n%s", c.key, c.tool, c.args, d)
+			}
+		}
+	}
+}
+
+// TestWithoutJob [nested-submit]: a job submitted inside another does not inherit what describes that one.
+func TestWithoutJob(t *testing.T) {
+	t.Parallel()
+	mine := []string{"A=1", "SLURM_CONF=/etc/slurm.conf", "SLURM_CPUS_PER_TASK=2", "SLURM_NTASKS=4"}
+	if d := cmp.Diff(mine, slurm.WithoutJob(mine)); d != "" {
+		t.Errorf("outside of jobs (-want +got)\n%s", d)
+	}
+	inside := append([]string{"SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_MEM_PER_CPU=5"}, mine...)
+	if d := cmp.Diff(mine[:2], slurm.WithoutJob(inside)); d != "" {
+		t.Errorf("inside (-want +got)\n%s", d)
+	}
+}
+
+// TestNodeTasks: the tasks on each node, in SLURM_TASKS_PER_NODE.
+func TestNodeTasks(t *testing.T) {
+	t.Parallel()
+	nodes := []core.NodeAlloc{{Node: "n1", CPUs: 8, Tasks: 1}, {Node: "n2", CPUs: 8, Tasks: 1}}
+	kept := &core.Extra{Kept: &core.KeptOptions{Slurm: map[string]string{"ntasks": "9"}}}
+	for key, c := range map[string]struct {
+		spec core.Spec
+		want string
+	}{
+		"overcommit":      {core.Spec{Extra: kept}, "SLURM_TASKS_PER_NODE=5,4"},
+		"exclusive-tasks": {core.Spec{Shape: core.Shape{Exclusive: true, CPUsPerTask: 2}}, "SLURM_TASKS_PER_NODE=4(x2)"},
+		"plain":           {core.Spec{}, "SLURM_TASKS_PER_NODE=1(x2)"},
+	} {
+		j := &core.Job{ID: 7, Spec: &c.spec, Alloc: &core.Alloc{Nodes: nodes}}
+		env := strings.Join(slurm.AllocEnv(j, slurm.ClusterInfo{}), "\n") + "\n"
+		if !strings.Contains(env, c.want+"\n") {
+			t.Errorf("[%s] lacks %s:\n%s", key, c.want, env)
+		}
+	}
+}
