@@ -61,6 +61,7 @@ var pages = sync.OnceValue(func() map[string]Page {
 				"picks those that all of it is true of.",
 		},
 		"sdiag": {About: "Shows how the server fares: jobs, the planner's passes, and calls with the time they took."},
+		"seff":  {Use: "[OPTION...] JOB[_TASK]", About: "Tells how much of its CPUs and memory a job used."},
 		"sprio": {About: "Shows what the priorities of waiting jobs are made of."},
 		"sshare": {About: "Shows what belongs to accounts and users, what they used, and the fair-share factor that " +
 			"follows."},
@@ -99,7 +100,7 @@ var texts = sync.OnceValue(func() map[string]string {
 		"sdiag all": "ignored: everything is always shown", "reset": "count from now on",
 		"sort-by-id": "calls by number", "sort-by-time": "calls by the time they took",
 		"sort-by-time2": "calls by the average time they took",
-		"sprio norm": "factors between 0 and 1 instead of points", "weights": "the weights of the factors instead of jobs",
+		"sprio norm":    "factors between 0 and 1 instead of points", "weights": "the weights of the factors instead of jobs",
 		"sprio user": "NAMES|only jobs of these users", "sprio sort": "FIELDS|by these fields; -FIELD: descending",
 		"sshare accounts": "NAMES|only these accounts", "sshare all": "all users", "sshare users": "NAMES|only these users",
 		"sshare Users": "users alone, without accounts", "sshare partition": "also the partition of an association",

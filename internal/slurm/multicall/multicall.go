@@ -20,6 +20,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/scontrol"
 	"bireme.dev/bireme/internal/slurm/cmd/scrontab"
 	"bireme.dev/bireme/internal/slurm/cmd/sdiag"
+	"bireme.dev/bireme/internal/slurm/cmd/seff"
 	"bireme.dev/bireme/internal/slurm/cmd/sinfo"
 	"bireme.dev/bireme/internal/slurm/cmd/sprio"
 	"bireme.dev/bireme/internal/slurm/cmd/squeue"
@@ -51,6 +52,7 @@ var commands = []command{
 	{name: "scontrol", run: scontrol.Run, options: scontrol.Options, listing: true, signals: true},
 	{name: "scrontab", run: scrontab.Run, options: scrontab.Options},
 	{name: "sdiag", run: sdiag.Run, options: sdiag.Options, listing: true, signals: true},
+	{name: "seff", run: seff.Run, options: seff.Options, listing: true, signals: true},
 	{name: "sinfo", run: sinfo.Run, options: sinfo.Options, listing: true, signals: true},
 	{name: "sprio", run: sprio.Run, options: sprio.Options, listing: true, signals: true},
 	{name: "squeue", run: squeue.Run, options: squeue.Options, listing: true, signals: true},
