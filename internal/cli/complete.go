@@ -22,10 +22,11 @@ type nameFunc func(ctx context.Context, c *client.Client) ([]string, error)
 func (a *App) completions(root *cobra.Command) {
 	for path, list := range map[string]nameFunc{
 		"logs": runsAndJobs, "ssh": runsAndJobs, "stop": runsAndJobs, "why": runsAndJobs, "metrics": runsAndJobs,
-		"checkpoint": runsAndJobs,
-		"drain":      nodeNames, "resume": nodeNames, "down": nodeNames, "nodes": nodeNames,
+		"checkpoint": runsAndJobs, "attach": runsAndJobs, "run get": runsAndJobs, "delete": runsAndJobs,
+		"fleet get": fleetNames, "fleet delete": fleetNames,
+		"drain": nodeNames, "resume": nodeNames, "down": nodeNames, "nodes": nodeNames,
 	} {
-		c, _, err := root.Find([]string{path})
+		c, _, err := root.Find(strings.Fields(path))
 		if err != nil || c == root {
 			continue
 		}
@@ -87,6 +88,18 @@ func nodeNames(ctx context.Context, c *client.Client) ([]string, error) {
 	var out []string
 	for i := range list.Nodes {
 		out = append(out, string(list.Nodes[i].Name))
+	}
+	return out, nil
+}
+
+func fleetNames(ctx context.Context, c *client.Client) ([]string, error) {
+	list, err := c.Fleets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for i := range list.Fleets {
+		out = append(out, list.Fleets[i].Name)
 	}
 	return out, nil
 }

@@ -33,7 +33,7 @@ func (o *aboutJob) command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.tell(cmd.Context(), c, id, o.json)
+			return namedSo(o.tell(cmd.Context(), c, id, o.json), args[0])
 		},
 	}
 	if o.more != nil {

@@ -70,6 +70,7 @@ func (t *attachment) run(ctx context.Context) error {
 func (t *attachment) connect(ctx context.Context) {
 	s := &sshOptions{app: t.app, project: t.project, node: t.node, args: []string{t.name}}
 	if t.host {
+		t.editor(ctx)
 		defer t.offer(s)()
 	}
 	if len(t.forwards) == 0 && !t.hold {
@@ -84,6 +85,12 @@ func (t *attachment) connect(ctx context.Context) {
 	<-ctx.Done()
 }
 
+// What is said of the run as a host of ssh, the last before it can be used.
+const (
+	connectBy  = "to connect by SSH: ssh "
+	connectNot = "it is no host of ssh"
+)
+
 // offer makes the run a host of the user's ssh, until the function that it gives is called.
 func (t *attachment) offer(s *sshOptions) (withdraw func()) {
 	self, err := os.Executable()
@@ -95,14 +102,25 @@ func (t *attachment) offer(s *sshOptions) (withdraw func()) {
 		err = conf.add(s.lines(self))
 	}
 	if err != nil {
-		t.app.Note("`ssh %s` will not work, `bireme ssh %s` does: %v", t.name, t.name, err)
+		t.app.Note("%s; `bireme ssh %s` works: %v", connectNot, t.name, err)
 		return func() {}
 	}
-	t.app.Note("to connect by SSH: ssh %s", attach.Host(t.name, t.node))
+	t.app.Note("%s%s", connectBy, attach.Host(t.name, t.node))
 	return func() {
 		if err := conf.remove(); err != nil {
 			t.app.Note("%s is still in the ssh configuration: %v", t.name, err)
 		}
+	}
+}
+
+// editor prints the link that opens a dev environment in its editor on this machine.
+func (t *attachment) editor(ctx context.Context) {
+	run, err := getRun(ctx, t.client, t.project, t.name)
+	if err != nil || t.node >= len(run.Jobs) || run.Jobs[t.node].ConnectionInfo == nil {
+		return
+	}
+	if c := run.Jobs[t.node].ConnectionInfo; c.IDEName != nil && c.AttachedIDEURL != nil {
+		t.app.Note("to open it in %s: %s", *c.IDEName, *c.AttachedIDEURL)
 	}
 }
 

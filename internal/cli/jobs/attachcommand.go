@@ -22,6 +22,8 @@ type attachOptions struct {
 	since    string
 	replica  int
 	identity string
+
+	background bool
 }
 
 func attachCommand(a *app.App) *cobra.Command {
@@ -35,7 +37,7 @@ lost is made again. Ctrl-C leaves, and asks whether the run is to be stopped.
 While attached, ~/.ssh/config includes a file with the host, by one line at its beginning.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.ref = args[0]
-			return o.run(cmd.Context())
+			return namedSo(o.run(cmd.Context()), o.ref)
 		},
 	}
 	f := c.Flags()
@@ -45,6 +47,7 @@ While attached, ~/.ssh/config includes a file with the host, by one line at its 
 	f.IntVar(&o.node, "job", 0, "the same as --node")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no output")
 	f.BoolVar(&o.logs, "logs", !a.Dstack, "show its output")
+	f.BoolVar(&o.background, "background", false, "attach in the background, without output, until the run ends")
 	f.StringVar(&o.since, "since", "", "output from `TIME` on: a duration back such as 10m, or RFC 3339 with a zone")
 	f.IntVar(&o.replica, "replica", 0, "of the replica `N`; a task has one, 0")
 	f.StringVar(&o.identity, "ssh-identity", "", "ignored: the cluster knows you, and no `KEY` is needed")
@@ -62,6 +65,9 @@ func (o *attachOptions) run(ctx context.Context) error {
 	if err := checkReplica(o.replica); err != nil {
 		return err
 	}
+	if o.background {
+		return o.spawn(ctx)
+	}
 	o.quiet = o.quiet || !o.logs
 	named, err := parsePorts(o.ports)
 	if err != nil {
@@ -69,6 +75,9 @@ func (o *attachOptions) run(ctx context.Context) error {
 	}
 	c, err := o.app.Connect()
 	if err != nil {
+		return err
+	}
+	if o.project, err = app.Project(ctx, c, o.project); err != nil {
 		return err
 	}
 	id, err := findJob(ctx, c, o.project, o.ref)

@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"bireme.dev/bireme/internal/cli/app"
+	"bireme.dev/bireme/internal/dstack"
 	"bireme.dev/bireme/internal/dstack/config"
 	"bireme.dev/bireme/internal/dstack/config/tree"
+	"bireme.dev/bireme/internal/dstack/convert"
 )
 
 func configCommand(a *app.App) *cobra.Command {
@@ -51,7 +53,10 @@ func validate(a *app.App, name string, src []byte, asJSON bool) error {
 	if config.IsProfiles(src) {
 		out, err = config.ReadProfiles(src)
 	} else {
-		out, err = config.Read(src)
+		var c *config.Configuration
+		if c, err = config.Read(src); err == nil {
+			out, err = c, checkName(c)
+		}
 	}
 	var faults config.Faults
 	switch {
@@ -108,4 +113,12 @@ func withF(command string) string {
 		return " with -f"
 	}
 	return ""
+}
+
+// checkName checks the name that a configuration gives itself, which its form allows more of than a server takes.
+func checkName(c *config.Configuration) error {
+	if c.Kind == config.KindFleet {
+		return convert.NameOf(c, dstack.CheckFleetName)
+	}
+	return convert.NameOf(c, dstack.CheckName)
 }

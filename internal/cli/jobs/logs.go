@@ -34,7 +34,7 @@ func logsCommand(a *app.App) *cobra.Command {
 whose output goes to its own files, the part that the cluster keeps.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.ref = args[0]
-			return o.run(cmd.Context())
+			return namedSo(o.run(cmd.Context()), o.ref)
 		},
 	}
 	f := c.Flags()

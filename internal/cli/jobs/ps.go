@@ -107,13 +107,43 @@ func (o *psOptions) print(ctx context.Context, c *client.Client, q client.JobsQu
 	if o.json {
 		return list.Seq, o.app.PrintJSON(list)
 	}
+	submitted := firstSubmitted(ctx, c, list)
 	t := app.Table{{"JOB", "NAME", "USER", "PROJECT", "STATE", "SUBMITTED", "RUNTIME", "NODES", "CPUS", "WHERE"}}
 	for i := range list.Jobs {
 		j := &list.Jobs[i]
-		t.Row(jobName(j), j.Name, string(j.User), string(j.Project), jobState(j), ago(list.Now, j.Submit), runtime(j),
+		t.Row(jobName(j), j.Name, string(j.User), string(j.Project), jobState(j), ago(list.Now, submitted(j)), runtime(j),
 			fmt.Sprint(j.Nodes), fmt.Sprint(j.CPUs), where(j, list.Now))
 	}
 	return list.Seq, t.Write(o.app.Out)
+}
+
+// firstSubmitted gives when a job was submitted. A run that is tried again is as old as the run: its job has the time
+// of its last try.
+func firstSubmitted(ctx context.Context, c *client.Client, list *client.BriefList) func(*client.Brief) core.Time {
+	type key struct{ project, name string }
+	created := map[key]core.Time{}
+	asked := map[string]bool{}
+	for i := range list.Jobs {
+		j := &list.Jobs[i]
+		if p := string(j.Project); j.Run != "" && j.State == core.Pending && !asked[p] {
+			asked[p] = true
+			runs, err := c.Runs(ctx, p, "")
+			if err != nil {
+				continue // the job's own time is not wrong
+			}
+			for k := range runs.Runs {
+				if r := &runs.Runs[k]; r.Ended == 0 {
+					created[key{p, r.Name}] = r.Created
+				}
+			}
+		}
+	}
+	return func(j *client.Brief) core.Time {
+		if t := created[key{string(j.Project), j.Run}]; t != 0 && j.Run != "" && j.State == core.Pending && t < j.Submit {
+			return t
+		}
+		return j.Submit
+	}
 }
 
 // list asks for the jobs to show; the last N come newest first and are turned round.

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -129,4 +130,18 @@ func jobNow(ctx context.Context, c *client.Client, id string) (*client.Job, core
 		return nil, 0, core.Errorf(core.NotFound, "there is no job %s", id)
 	}
 	return &list.Jobs[0], list.Now, nil
+}
+
+// belongs is the refusal of somebody else's job.
+var belongs = regexp.MustCompile(`^job \d+ belongs to `)
+
+// namedSo words a refusal by what the user typed: whoever named a run did not ask for a job's number.
+func namedSo(err error, ref string) error {
+	var e *core.Error
+	if !errors.As(err, &e) || e.Code != core.Denied || isJobID(ref) || !belongs.MatchString(e.Message) {
+		return err
+	}
+	copied := *e
+	copied.Message = belongs.ReplaceAllString(e.Message, "run "+ref+" belongs to ")
+	return &copied
 }

@@ -41,7 +41,7 @@ the configuration are forwarded.
 The connection goes through the cluster, as the caller: no port is open and no key is needed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.args = args
-			return o.run(cmd.Context())
+			return namedSo(o.run(cmd.Context()), args[0])
 		},
 	}
 	f := c.Flags()

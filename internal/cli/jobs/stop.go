@@ -57,7 +57,7 @@ func (o *stopOptions) run(ctx context.Context) error {
 			continue
 		}
 		if err := o.one(ctx, c, ref); err != nil && !(o.app.Dstack && core.CodeOf(err) == core.Conflict) { // it has ended
-			faults = append(faults, err)
+			faults = append(faults, namedSo(err, ref))
 			continue
 		}
 		if o.app.Dstack {

@@ -202,6 +202,11 @@ func (r resourceReader) cpuText(n *tree.Node, p *path, out *CPU) {
 			quiet := resourceReader{&reader{}}
 			part := &tree.Node{Form: tree.Text, Text: token, Line: n.Line, Column: n.Column}
 			v, ok := quiet.counts(part, p)
+			if low, high, found := strings.Cut(token, ".."); !ok && found && isBelow(high, low) {
+				r.fail(n, p, typeValue, "%s is empty: it begins at %s and ends at %s; write %s..%s", tree.Quote(token), low,
+					high, high, low)
+				return
+			}
 			if !ok || strings.Contains(token, "_") {
 				r.fail(n, p, typeValue, "%s is neither a count such as 4 or 2..8 nor x86 or arm", tree.Quote(token))
 				return
@@ -211,6 +216,13 @@ func (r resourceReader) cpuText(n *tree.Node, p *path, out *CPU) {
 		}
 		return
 	}
+}
+
+// isBelow reports whether a text is a smaller count than another.
+func isBelow(a, b string) bool {
+	x, err := strconv.Atoi(strings.TrimSpace(a))
+	y, err2 := strconv.Atoi(strings.TrimSpace(b))
+	return err == nil && err2 == nil && x < y
 }
 
 // gpu reads the short form or the mapping.
