@@ -65,7 +65,11 @@ func (r *Repo) Script() string {
 	set("url", r.URL)
 	set("branch", r.Branch)
 	set("hash", r.Hash)
-	set("patch", r.Patch)
+	if r.Patch == "" {
+		set("patch", "")
+	} else {
+		b.WriteString("patch=" + quoteDir(r.Patch) + "\n")
+	}
 	b.WriteString("dir=" + quoteDir(r.Dir) + "\n")
 	b.WriteString("url=${" + urlVar + ":-$url}\n")
 	b.WriteString(prepare)

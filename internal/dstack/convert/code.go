@@ -37,8 +37,9 @@ func (s *Spec) repoDir() string {
 	return config.Value(s.RepoDir)
 }
 
-// changesPath is the file with the submitter's changes to a repository, until they are applied.
-func changesPath(run string) string { return "/tmp/.bireme-changes-" + run }
+// changesPath is the file with the submitter's changes to a repository, until they are applied. It is in the home of
+// the run's user, where nobody else makes files of that name.
+func changesPath(run string) string { return "~/.bireme-changes-" + run }
 
 // repo is the repository that the run clones; nil: none.
 func (s *Spec) repo(run string) *code.Repo {

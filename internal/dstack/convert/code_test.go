@@ -69,7 +69,7 @@ func TestSubmitRepo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"branch=main", "hash=f00", "patch=/tmp/.bireme-changes-r", "dir=/src", "echo a"} {
+	for _, part := range []string{"branch=main", "hash=f00", `patch="$HOME"/.bireme-changes-r`, "dir=/src", "echo a"} {
 		if !strings.Contains(sub.Script, part) {
 			t.Errorf("the script lacks %q:\n%s", part, sub.Script)
 		}
@@ -78,7 +78,7 @@ func TestSubmitRepo(t *testing.T) {
 		t.Errorf("repo %q:\n%s", sub.Spec.Extra.Repo, sub.Script)
 	}
 	list, err := s.Archives("r", [][]byte{[]byte("tar")}, []byte("diff"))
-	if err != nil || len(list) != 2 || list[0].Path != "/tmp/.bireme-changes-r" || list[1].Path != "notes" {
+	if err != nil || len(list) != 2 || list[0].Path != "~/.bireme-changes-r" || list[1].Path != "notes" {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

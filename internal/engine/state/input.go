@@ -220,6 +220,8 @@ type (
 		By      core.Identity
 		Project *core.Project
 		New     bool
+		// Was is the record that the change was made from: another one is refused, with ProjectChanged. Nil: any.
+		Was *core.Project `json:",omitempty"`
 	}
 	// PutMember gives a user a role in a project, or with RoleNone takes the user out of it. Reply: nil.
 	PutMember struct {

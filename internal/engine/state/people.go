@@ -22,7 +22,13 @@ func (in *PutUser) apply(s *State) (None, error) {
 	return none, err
 }
 
+// ProjectChanged is the reason of a refusal: the project is not the one that the change was made from any more.
+const ProjectChanged = people.ProjectChanged
+
 func (in *PutProject) apply(s *State) (None, error) {
+	if err := s.people.CheckUnchanged(in.Was); err != nil {
+		return none, err
+	}
 	p, err := s.people.CheckProject(in.By, in.Project, in.New, s.currentPolicy())
 	if err == nil {
 		s.putProjectRecord(p)

@@ -57,6 +57,9 @@ func (s *Store) Put(user core.UserName, hash string, r io.Reader, b Bounds) (err
 	if free, ok := disk.Free(s.dir); ok && b.MinFree > 0 && free < b.MinFree {
 		return core.Errorf(core.Unavailable, "the server's disk is nearly full: it takes no files now")
 	}
+	if s.Has(user, hash) { // nothing is written, and the upload is still what its name says, or is refused
+		return check(r, io.Discard, hash, b.Size)
+	}
 	f, err := os.CreateTemp(dir, "tmp-*") // for nobody else to read
 	if err != nil {
 		return fmt.Errorf("uploads: %w", err)
@@ -69,48 +72,89 @@ func (s *Store) Put(user core.UserName, hash string, r io.Reader, b Bounds) (err
 			_ = os.Remove(f.Name()) // the error that stopped us is the one to tell
 		}
 	}()
+	if err := check(r, &counted{s: s, f: f, dir: dir, most: b.PerUser}, hash, b.Size); err != nil {
+		return err
+	}
+	return s.enter(f.Name(), filepath.Join(dir, hash), b.PerUser)
+}
+
+// check reads an upload to its end, passes it on and holds it against its name and its greatest size.
+func check(r io.Reader, to io.Writer, hash string, most int64) error {
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(r, b.Size+1))
+	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(r, most+1))
 	switch {
+	case core.ReasonOf(err) == limitReason:
+		return err
 	case err != nil:
 		return &core.Error{Code: core.Invalid, Message: "the upload broke off", Err: err}
-	case n > b.Size:
+	case n > most:
 		return core.Errorf(core.TooLarge, "the upload has more than %s (dstack.upload in the server's settings)",
-			words(b.Size)).Because("upload_too_large")
+			words(most)).Because("upload_too_large")
 	case hex.EncodeToString(sum.Sum(nil)) != hash:
 		return core.Errorf(core.Invalid, "the upload is not what its name says: its SHA-256 is another")
 	}
-	return s.enter(f.Name(), filepath.Join(dir, hash), n, b.PerUser)
+	return nil
+}
+
+// limitReason is the reason of a refusal for what a user has already.
+const limitReason = "limit_uploads"
+
+// counted is the file of an upload that is on its way. What all of its user's uploads have is counted while they are
+// written, so that many at once take no more than the user may have.
+type counted struct {
+	s     *Store
+	f     *os.File
+	dir   string
+	most  int64
+	since int64 // bytes written since the last count
+}
+
+// countEach is how many bytes are written between two counts.
+const countEach = 256 << 10
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.f.Write(p)
+	if c.since += int64(n); err != nil || c.since < countEach {
+		return n, err
+	}
+	c.since = 0
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	return n, checkTotal(c.dir, c.most)
+}
+
+// checkTotal refuses more than a user may have.
+func checkTotal(dir string, most int64) error {
+	total, err := sizeOf(dir)
+	if err != nil {
+		return fmt.Errorf("uploads: %w", err)
+	}
+	if total > most {
+		return core.Errorf(core.Exhausted, "your uploads would have %s, the most there may be is %s "+
+			"(dstack.upload_per_user in the server's settings)", words(total), words(most)).Because(limitReason)
+	}
+	return nil
 }
 
 // enter gives an upload its name if its user may have it.
-func (s *Store) enter(from, to string, size, most int64) error {
+func (s *Store) enter(from, to string, most int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) {
-		total, err := sizeOf(filepath.Dir(to))
-		if err != nil {
-			return fmt.Errorf("uploads: %w", err)
-		}
-		if total+size > most {
-			return core.Errorf(core.Exhausted, "your uploads have %s, the most there may be is %s "+
-				"(dstack.upload_per_user in the server's settings)", words(total), words(most)).
-				Because("limit_uploads")
+		if err := checkTotal(filepath.Dir(to), most); err != nil {
+			return err
 		}
 	}
 	return os.Rename(from, to)
 }
 
-// sizeOf adds up the uploads in a folder.
+// sizeOf adds up the uploads in a folder, those on their way too.
 func sizeOf(dir string) (total int64, err error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return 0, err
 	}
 	for _, e := range list {
-		if !IsHash(e.Name()) { // one that is on its way
-			continue
-		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -1,6 +1,8 @@
 package people
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -84,6 +86,24 @@ func (d *Directory) CheckProject(by core.Identity, project *core.Project, create
 		return 1
 	})
 	return &p, nil
+}
+
+// ProjectChanged is the reason of CheckUnchanged.
+const ProjectChanged = "project_changed"
+
+// CheckUnchanged refuses a change that was made from an earlier record of a project. A nil record is any.
+func (d *Directory) CheckUnchanged(was *core.Project) error {
+	if was == nil {
+		return nil
+	}
+	if now, ok := d.t.projects[was.Name]; ok {
+		a, errA := json.Marshal(was)
+		b, errB := json.Marshal(now)
+		if errA == nil && errB == nil && bytes.Equal(a, b) {
+			return nil
+		}
+	}
+	return core.Errorf(core.Conflict, "project %s was changed meanwhile; try again", was.Name).Because(ProjectChanged)
 }
 
 // takesFromAbove reports whether a change of a project takes a role from a member that is above one's own.

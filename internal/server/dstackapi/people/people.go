@@ -57,7 +57,20 @@ func (a *People) UserNamed(snap *state.Snapshot, name core.UserName) wire.User {
 	return a.User(snap, &core.User{Name: name, Disabled: true})
 }
 
-// Project is a project as clients see it.
+// seenBy is a project as the caller sees it. Who is not a member of it, which is public then, gets to know who is, and
+// no e-mail addresses.
+func seenBy(c *front.Call, p *core.Project, out wire.Project) wire.Project {
+	if c.Admin || c.RoleIn(p) != core.RoleNone {
+		return out
+	}
+	out.Owner.Email = nil
+	for i := range out.Members {
+		out.Members[i].User.Email = nil
+	}
+	return out
+}
+
+// Project is a project as its members see it.
 func (a *People) Project(snap *state.Snapshot, p *core.Project, withMembers bool) wire.Project {
 	out := wire.Project{
 		ProjectID: wire.UUID(wire.KindProject, string(p.Name)), ProjectName: string(p.Name),

@@ -72,10 +72,8 @@ func (a *People) listProjects(c *front.Call, in *listProjectsBody) (any, error) 
 		func(p *core.Project) core.Time { return p.Created }, wire.KindProject)
 	out := make([]wire.Project, 0, len(list))
 	for _, p := range list {
-		w := a.Project(c.Snap, p, false)
-		if m := p.Member(user); user != "" && m.Role != core.RoleNone {
-			w.Members = []wire.Member{a.member(c.Snap, m)}
-		}
+		w := seenBy(c, p, a.Project(c.Snap, p, user != ""))
+		w.Members = slices.DeleteFunc(w.Members, func(m wire.Member) bool { return m.User.Username != string(user) })
 		out = append(out, w)
 	}
 	if in.ReturnTotalCount {
@@ -93,24 +91,50 @@ func (a *People) listWithoutFleets(c *front.Call) (any, error) {
 	for _, p := range c.Snap.Projects() {
 		of := func(f *core.Fleet) bool { return f.Project == p.Name || f.Project == "" }
 		if sees(c, p) && !slices.ContainsFunc(c.Snap.Fleets(), of) {
-			out = append(out, a.Project(c.Snap, p, false))
+			out = append(out, seenBy(c, p, a.Project(c.Snap, p, false)))
 		}
 	}
 	return out, nil
 }
 
 func (a *People) getProject(c *front.Call) (any, error) {
-	return a.Project(c.Snap, c.Project, true), nil
+	return seenBy(c, c.Project, a.Project(c.Snap, c.Project, true)), nil
 }
 
 // current is the project of a call as it is now.
-func (a *People) current(name core.ProjectName) (any, error) {
+func (a *People) current(c *front.Call, name core.ProjectName) (any, error) {
 	snap := a.Engine.Snapshot()
 	p, ok := snap.Project(name)
 	if !ok {
 		return nil, front.ErrNotExists()
 	}
-	return a.Project(snap, p, true), nil
+	return seenBy(c, p, a.Project(snap, p, true)), nil
+}
+
+// changeTries bounds how often a change of a project is made anew because somebody else's came between.
+const changeTries = 10
+
+// change changes the project of a call as it is at that moment: what others change at the same time stays.
+func change(a *People, c *front.Call, edit func(p *core.Project) error) (any, error) {
+	for try := 1; ; try++ {
+		old, ok := a.Engine.Snapshot().Project(c.Project.Name)
+		if !ok {
+			return nil, front.ErrNotExists()
+		}
+		p := *old
+		p.Members = slices.Clone(p.Members)
+		if err := edit(&p); err != nil {
+			return nil, err
+		}
+		_, err := engine.Do(c.Context(), a.Engine, &state.PutProject{By: c.Identity, Project: &p, Was: old})
+		switch {
+		case core.ReasonOf(err) == state.ProjectChanged && try < changeTries:
+			continue
+		case err != nil:
+			return nil, denied(err)
+		}
+		return a.current(c, p.Name)
+	}
 }
 
 type createProjectBody struct {
@@ -135,7 +159,7 @@ func (a *People) createProject(c *front.Call, in *createProjectBody) (any, error
 	if err != nil {
 		return nil, err
 	}
-	return a.current(p.Name)
+	return a.current(c, p.Name)
 }
 
 type deleteProjectsBody struct {
@@ -163,21 +187,18 @@ type updateProjectBody struct {
 }
 
 func (a *People) updateProject(c *front.Call, in *updateProjectBody) (any, error) {
-	p := *c.Project
-	if in.IsPublic != nil {
-		p.Public = *in.IsPublic
-	}
-	if in.TemplatesRepo != nil {
-		p.Templates = *in.TemplatesRepo
-	}
-	if in.ResetTemplatesRepo {
-		p.Templates = ""
-	}
-	_, err := engine.Do(c.Context(), a.Engine, &state.PutProject{By: c.Identity, Project: &p})
-	if err != nil {
-		return nil, err
-	}
-	return a.current(p.Name)
+	return change(a, c, func(p *core.Project) error {
+		if in.IsPublic != nil {
+			p.Public = *in.IsPublic
+		}
+		if in.TemplatesRepo != nil {
+			p.Templates = *in.TemplatesRepo
+		}
+		if in.ResetTemplatesRepo {
+			p.Templates = ""
+		}
+		return nil
+	})
 }
 
 type membersBody struct {
@@ -214,21 +235,23 @@ func (a *People) setMembers(c *front.Call, in *membersBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := *c.Project
-	p.Members = nil
-	for _, m := range members {
-		next := c.Project.Member(m.User) // shares and limits stay
-		next.Role = m.Role
-		p.Members = append(slices.DeleteFunc(p.Members, func(o core.Member) bool { return o.User == m.User }), next)
-	}
-	if !c.Admin {
-		for _, m := range c.Project.Members {
-			if p.Member(m.User).Role != m.Role && m.Role.Rank() > c.Role.Rank() {
-				return nil, front.ErrForbidden()
+	return change(a, c, func(p *core.Project) error {
+		old := *p
+		p.Members = nil
+		for _, m := range members {
+			next := old.Member(m.User) // shares and limits stay
+			next.Role = m.Role
+			p.Members = append(slices.DeleteFunc(p.Members, func(o core.Member) bool { return o.User == m.User }), next)
+		}
+		if !c.Admin {
+			for _, m := range old.Members {
+				if p.Member(m.User).Role != m.Role && m.Role.Rank() > c.Role.Rank() {
+					return front.ErrForbidden()
+				}
 			}
 		}
-	}
-	return a.putMembers(c, &p)
+		return nil
+	})
 }
 
 // addMembers adds members, or gives those who are members another role. Everybody may join a public project as a user.
@@ -245,7 +268,7 @@ func (a *People) addMembers(c *front.Call, in *membersBody) (any, error) {
 			return nil, denied(err)
 		}
 	}
-	return a.current(c.Project.Name)
+	return a.current(c, c.Project.Name)
 }
 
 type removeMembersBody struct {
@@ -267,7 +290,7 @@ func (a *People) removeMembers(c *front.Call, in *removeMembersBody) (any, error
 			return nil, denied(err)
 		}
 	}
-	return a.current(c.Project.Name)
+	return a.current(c, c.Project.Name)
 }
 
 // denied has a refusal of the engine answered as one of a role.
@@ -276,12 +299,4 @@ func denied(err error) error {
 		return front.ErrForbidden()
 	}
 	return err
-}
-
-func (a *People) putMembers(c *front.Call, p *core.Project) (any, error) {
-	_, err := engine.Do(c.Context(), a.Engine, &state.PutProject{By: c.Identity, Project: p})
-	if err != nil {
-		return nil, denied(err)
-	}
-	return a.current(p.Name)
 }

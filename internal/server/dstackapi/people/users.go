@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/dstackapi/front"
 )
 
@@ -54,7 +55,18 @@ func (a *People) listUsers(c *front.Call, in *listUsersBody) (any, error) {
 
 // myUser is the caller, with the token of the call: a server keeps hashes only.
 func (a *People) myUser(c *front.Call) (any, error) {
-	return a.withCreds(c, c.UserRecord, c.Token())
+	out, err := a.withCreds(c, c.UserRecord, c.Token())
+	return noteRead(a.Base, c, out), err
+}
+
+// noteRead has the audit log say that a private key was read.
+func noteRead(b *call.Base, c *front.Call, u *wire.UserWithCreds) *wire.UserWithCreds {
+	if u != nil && u.SSHPrivateKey != nil {
+		e := b.AuditEntry(&call.Route{Audit: call.Auditing{Action: "ssh_key.read"}}, c.R, c.Caller, nil)
+		e.Object = "ssh key of " + u.Username
+		b.Audit.Note(e)
+	}
+	return u
 }
 
 // withCreds is the caller's own user with what nobody else gets. A token that may do less than its user has a key of
@@ -104,7 +116,8 @@ func (a *People) getUser(c *front.Call, in *usernameBody) (any, error) {
 		return nil, err
 	}
 	if u.Name == c.User {
-		return a.withCreds(c, u, c.Token())
+		out, err := a.withCreds(c, u, c.Token())
+		return noteRead(a.Base, c, out), err
 	}
 	return &wire.UserWithCreds{User: a.User(c.Snap, u)}, nil
 }
