@@ -207,7 +207,7 @@ type Update struct {
 	Priority  *uint32             `json:"priority,omitempty"`
 	Nice      *int32              `json:"nice,omitempty"`
 	Name      *string             `json:"name,omitempty"`
-	Partition *core.PartitionName `json:"partition,omitempty"`
+	Partition *core.PartitionList `json:"partition,omitempty"`
 	QOS       *core.QOSName       `json:"qos,omitempty"`
 	Site      *int32              `json:"site_factor,omitempty"`  // administrators only
 	Run       *int32              `json:"run_priority,omitempty"` // of a YAML run, 0 to 100

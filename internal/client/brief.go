@@ -21,8 +21,9 @@ type BriefList struct {
 func BriefOf(j *Job, now core.Time) Brief {
 	s := j.Spec
 	b := Brief{
-		ID: j.ID, Name: s.Name, User: s.User, UID: s.UID, Project: s.Project, Partition: s.Partition, QOS: s.QOS,
-		State: j.State, Flags: j.Flags, Reason: j.Reason, Priority: j.Priority, Submit: j.Submit, Start: j.Start, End: j.End,
+		ID: j.ID, Name: s.Name, User: s.User, UID: s.UID, Project: s.Project,
+		Partition: core.PartitionName(s.Partition.String()), QOS: s.QOS, State: j.State, Flags: j.Flags,
+		Reason: j.Reason, Priority: j.Priority, Submit: j.Submit, Start: j.Start, End: j.End,
 		Elapsed: core.Seconds(j.Elapsed(now) / time.Second), Limit: s.TimeLimit, Run: s.Run,
 	}
 	if j.State == core.Pending {

@@ -103,7 +103,7 @@ func fill(r *rand.Rand, v reflect.Value, depth int) {
 func BenchmarkMarshalSubmit(b *testing.B) {
 	in := &Submit{
 		Spec: core.Spec{
-			Name: "bench", Partition: "main", TimeLimit: 3600,
+			Name: "bench", Partition: core.ListPartitions("main"), TimeLimit: 3600,
 			IO: core.IO{WorkDir: "/home/ann", Stdout: "slurm-%j.out"},
 		},
 		Script: "#!/bin/sh\n" + strings.Repeat("echo \"hello world\" > /dev/null\n", 66), Key: NewKey(),

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 )
 
@@ -110,5 +112,31 @@ func TestLicensesAreBounded(t *testing.T) {
 	}
 	if _, err := ParseLicenses(string(text)); err == nil {
 		t.Error("a request of 64 KiB was parsed")
+	}
+}
+
+// A list of partitions is stored and sent as it was written, and is split once.
+func TestPartitionList(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]PartitionName{
+		"": {""}, "main": {"main"}, "a,b": {"a", "b"}, "a,,b": {"a", "", "b"}, ",": {"", ""},
+	} {
+		l := ParsePartitions(text)
+		got := slices.Collect(l.All())
+		if !slices.Equal(got, want) || l.Len() != len(want) || l.First() != want[0] || l.IsZero() != (text == "") {
+			t.Errorf("%q: %q, %d, %q", text, got, l.Len(), l.First())
+		}
+		if !ListPartitions(want...).Equal(l) || l.Has("b") != slices.Contains(want, "b") {
+			t.Errorf("%q: made of %q: %q", text, want, ListPartitions(want...))
+		}
+		doc, _ := json.Marshal(&Spec{Partition: l})
+		var was struct {
+			Partition string `json:"partition"`
+		}
+		var is Spec
+		if json.Unmarshal(doc, &was) != nil || json.Unmarshal(doc, &is) != nil || was.Partition != text ||
+			!is.Partition.Equal(l) || text == "" && bytes.Contains(doc, []byte("partition")) {
+			t.Errorf("%q came back as %q, %q in %s", text, was.Partition, is.Partition, doc)
+		}
 	}
 }

@@ -13,13 +13,12 @@ const (
 // immutable: an update makes a new one. The tasks of an array share theirs. Rarely used wishes live in Extra, so that a
 // pending job stays small.
 type Spec struct {
-	Name    string      `json:"name"`
-	User    UserName    `json:"user"`
-	UID     uint32      `json:"uid"`
-	GID     uint32      `json:"gid"`
-	Project ProjectName `json:"project,omitempty"`
-	// one name, or several separated by commas: the first that can start
-	Partition PartitionName `json:"partition,omitempty"`
+	Name      string        `json:"name"`
+	User      UserName      `json:"user"`
+	UID       uint32        `json:"uid"`
+	GID       uint32        `json:"gid"`
+	Project   ProjectName   `json:"project,omitempty"`
+	Partition PartitionList `json:"partition,omitzero"` // the first that can start takes it
 	QOS       QOSName       `json:"qos,omitempty"`
 	Kind      JobKind       `json:"kind,omitempty"`
 	// RuntimeProcess or RuntimeContainer; fixed at submit, never by the node it lands on

@@ -100,7 +100,9 @@ func TestAnswersAreDurable(t *testing.T) {
 			t.Fatalf("job %d was acknowledged and is not in the snapshot", id)
 		}
 		if _, err := Do(t.Context(), e.Engine,
-			submit(0, "", func(s *core.Spec) { s.Partition = "nosuch" })); core.ReasonOf(err) != "invalid_partition" {
+			submit(0, "", func(s *core.Spec) {
+				s.Partition = core.ListPartitions("nosuch")
+			})); core.ReasonOf(err) != "invalid_partition" {
 			t.Fatalf("a bad submission got %v", err)
 		}
 		if err := e.stop(); err != nil {

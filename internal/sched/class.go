@@ -94,15 +94,15 @@ func (s *partitionClass) removeJob(j *core.Job) {
 
 type classKey struct {
 	fit.Key
-	partitions    core.PartitionName // as the spec lists them
-	overTimeLimit uint64             // the partitions whose time limit it exceeds, by position
-	switchLimit   int32              // see classSet.switchLimit
-	advance       string             // see advance.Key
-	exclusiveUser core.UserName      // see exclusiveUserKey
-	uid           uint32             // see keptOwners
-	project       core.ProjectName   // likewise
-	qos           core.QOSName       // set only if the QOS may preempt
-	exempted      core.QOSFlag       // bounds of partitions that its QOS lifts
+	partitions    string           // as the spec lists them
+	overTimeLimit uint64           // the partitions whose time limit it exceeds, by position
+	switchLimit   int32            // see classSet.switchLimit
+	advance       string           // see advance.Key
+	exclusiveUser core.UserName    // see exclusiveUserKey
+	uid           uint32           // see keptOwners
+	project       core.ProjectName // likewise
+	qos           core.QOSName     // set only if the QOS may preempt
+	exempted      core.QOSFlag     // bounds of partitions that its QOS lifts
 }
 
 // reason returns why no job of the class is in a queue, or nil if a partition could hold them.
@@ -163,7 +163,7 @@ func (cs *classSet) newKeyFunc() func(*core.Job, core.Time) classKey {
 
 func (cs *classSet) keyOf(s *core.Spec, r *classRules) classKey {
 	k := classKey{
-		Key: fit.KeyOf(s), partitions: s.Partition, advance: advance.Key(r.advances, s),
+		Key: fit.KeyOf(s), partitions: s.Partition.String(), advance: advance.Key(r.advances, s),
 		exclusiveUser: cs.exclusiveUserKey(s), exempted: r.exempted[s.QOS],
 	}
 	k.uid, k.project = r.kept.key(s)
@@ -171,13 +171,13 @@ func (cs *classSet) keyOf(s *core.Spec, r *classRules) classKey {
 		k.qos = s.QOS
 	}
 	at := 0
-	alloc.EachPartition(s.Partition, func(name core.PartitionName) {
+	for name := range s.Partition.All() {
 		if part := cs.partitions[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 &&
 			k.exempted&core.PartitionTimeLimit == 0 {
 			k.overTimeLimit |= 1 << at
 		}
 		at++
-	})
+	}
 	return k
 }
 
@@ -208,7 +208,7 @@ func (cs *classSet) join(j *core.Job, few int32) *classInfo {
 		req := fit.RequestOf(j.Spec, cs.cfg.Hosts)
 		req.Uid, req.Project = k.uid, k.project
 		at := 0
-		alloc.EachPartition(j.Spec.Partition, func(name core.PartitionName) {
+		for name := range j.Spec.Partition.All() {
 			if part := cs.partitions[name]; part != nil && !c.hasPartition(part) {
 				s := partitionClass{
 					part: part, Candidates: cluster.Candidates{Set: part.nodes}, req: req,
@@ -226,7 +226,7 @@ func (cs *classSet) join(j *core.Job, few int32) *classInfo {
 				c.partitions = append(c.partitions, s)
 			}
 			at++
-		})
+		}
 		if k.advance != "" {
 			cs.setAdvanceOptions(c, j.Spec)
 		}

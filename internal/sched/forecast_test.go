@@ -83,7 +83,7 @@ func TestForecastAgrees(t *testing.T) {
 			p.Apply(Changes{Nodes: nodes})
 			jobs := map[core.JobID]*core.Job{}
 			for id := core.JobID(1); id <= core.JobID(tc.pending); id++ {
-				s := &core.Spec{Partition: "main", TimeLimit: core.Seconds(60 * (1 + r.IntN(120)))}
+				s := &core.Spec{Partition: core.ListPartitions("main"), TimeLimit: core.Seconds(60 * (1 + r.IntN(120)))}
 				s.Shape = core.Shape{
 					NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(1) << r.IntN(6),
 					MemPerNode: core.Bytes(1+r.IntN(32)) * core.GiB,

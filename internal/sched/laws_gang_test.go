@@ -56,7 +56,7 @@ func (w *pushWorld) widen() {
 	j := *w.jobs[w.nextID]
 	s := *j.Spec
 	n := int32(len(w.nodes) - w.r.IntN(2))
-	s.Partition = w.cfg.Partitions[0].Name
+	s.Partition = core.ListPartitions(w.cfg.Partitions[0].Name)
 	s.Shape = core.Shape{
 		NodesMin: n, NodesMax: n, Tasks: n, CPUsPerTask: int32(1 + w.r.IntN(2)),
 		Exclusive: w.r.IntN(2) == 0,

@@ -115,7 +115,7 @@ func TestPlansAreKept(t *testing.T) {
 				w.p.Apply(Changes{Nodes: w.nodes})
 				w.dress = func(s *core.Spec) {
 					if w.r.IntN(3) == 0 {
-						s.Partition = []core.PartitionName{"p1,p0", "p0,p2", "p2,p1"}[w.r.IntN(3)]
+						s.Partition = core.ParsePartitions(string([]core.PartitionName{"p1,p0", "p0,p2", "p2,p1"}[w.r.IntN(3)]))
 					}
 				}
 				for range 60 {

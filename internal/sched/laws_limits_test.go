@@ -112,7 +112,7 @@ func newLimitLaw(t *rapid.T, rule Rule, seed uint64) *limitLaw {
 		s.User, s.Project = core.UserName(fmt.Sprint("u", w.r.IntN(4))), []core.ProjectName{"a", "b", "none"}[w.r.IntN(3)]
 		s.QOS = []core.QOSName{"", "q0", "q1"}[w.r.IntN(3)]
 		if w.r.IntN(4) == 0 {
-			s.Partition = []core.PartitionName{"p1,p0", "p2,p1", "p0,p2"}[w.r.IntN(3)]
+			s.Partition = core.ParsePartitions(string([]core.PartitionName{"p1,p0", "p2,p1", "p0,p2"}[w.r.IntN(3)]))
 		}
 	}
 	w.rule()
@@ -205,7 +205,7 @@ func TestLimitedJobsBlockNobody(t *testing.T) {
 	n := &core.Node{ID: 1, Name: "n", Roles: core.Compute, Hardware: core.Hardware{CPUs: 4, Memory: core.GiB}}
 	job := func(id core.JobID, user core.UserName, cpus int32) *core.Job {
 		return &core.Job{ID: id, State: core.Pending, Spec: &core.Spec{
-			User: user, Project: "a", Partition: "p",
+			User: user, Project: "a", Partition: core.ListPartitions("p"),
 			TimeLimit: 600,
 			Shape:     core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: cpus},
 		}}

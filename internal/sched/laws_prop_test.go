@@ -84,7 +84,8 @@ func (w *lawWorld) put(j *core.Job) {
 
 func (w *lawWorld) submit() {
 	w.nextID++
-	s := &core.Spec{Partition: w.cfg.Partitions[w.r.IntN(len(w.cfg.Partitions))].Name, TimeLimit: core.Seconds(10 * (1 +
+	part := core.ListPartitions(w.cfg.Partitions[w.r.IntN(len(w.cfg.Partitions))].Name)
+	s := &core.Spec{Partition: part, TimeLimit: core.Seconds(10 * (1 +
 		w.r.IntN(20)))}
 	n := int32(1 + w.r.IntN(3)*w.r.IntN(2))
 	s.Shape = core.Shape{

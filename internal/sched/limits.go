@@ -287,10 +287,10 @@ func (p *Plan) limitReason(j *core.Job) (w Reason, shut bool) {
 	}
 	all, node := alloc.RequestedTRES(j.Spec)
 	open := false
-	alloc.EachPartition(j.Spec.Partition, func(part core.PartitionName) {
+	for part := range j.Spec.Partition.All() {
 		who, ok := p.whoFunc(j.Spec, part)
 		if !ok || open {
-			return
+			continue
 		}
 		reason, text, known := p.limits.Check(who, p.limits.Rules().Ask(all, node, part), alloc.TimeLimit(j.Spec))
 		switch {
@@ -300,7 +300,7 @@ func (p *Plan) limitReason(j *core.Job) (w Reason, shut bool) {
 		case !shut:
 			shut, w = true, Reason{Code: reason, Text: text}
 		}
-	})
+	}
 	if shut = shut && !open; !shut {
 		if w, shut = p.overLimit[j.ID]; !shut {
 			return Reason{}, false

@@ -157,13 +157,13 @@ func (p *Plan) waitReason(j *core.Job) Reason {
 func (p *Plan) queueReason(j *core.Job) Reason {
 	var ahead core.JobID
 	var where core.PartitionName
-	alloc.EachPartition(j.Spec.Partition, func(part core.PartitionName) {
+	for part := range j.Spec.Partition.All() {
 		switch h := p.heads[part]; {
 		case h == 0:
 		case h == j.ID, ahead == 0:
 			ahead, where = h, part
 		}
-	})
+	}
 	at, estimate, _ := p.Expected(j.ID)
 	switch ahead {
 	case 0:

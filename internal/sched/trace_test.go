@@ -111,7 +111,7 @@ func play(t *testing.T, rule Rule, procs int64, jobs []swfJob) {
 		for ; next < len(jobs) && jobs[next].submit <= now; next++ {
 			w := &jobs[next]
 			j := &core.Job{ID: core.JobID(next + 1), Submit: at(w.submit), Priority: 1, Spec: &core.Spec{
-				Partition: "main", TimeLimit: core.Seconds(w.estimate),
+				Partition: core.ListPartitions("main"), TimeLimit: core.Seconds(w.estimate),
 				Shape: core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(w.procs)},
 			}}
 			records[j.ID] = j

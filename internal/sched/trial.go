@@ -52,7 +52,7 @@ func (p *Planner) Trial(j *core.Job, now core.Time, slice int, more func() bool)
 
 func (p *Plan) trialResult(j *core.Job) TrialResult {
 	all, _ := alloc.RequestedTRES(j.Spec)
-	out := TrialResult{CPUs: all.Count("cpu"), Partition: alloc.FirstOf(j.Spec.Partition)}
+	out := TrialResult{CPUs: all.Count("cpu"), Partition: j.Spec.Partition.First()}
 	for i := range p.Starts {
 		for _, s := range p.Starts[i].Components() {
 			if s.Job != j.ID {

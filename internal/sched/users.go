@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // A node whose agent is not root runs the jobs of its own user only, and one of a project's fleet those of the
@@ -79,11 +78,10 @@ func (cs *classSet) exclusiveUserKey(s *core.Spec) core.UserName {
 	if !cs.hasUserPartitions {
 		return ""
 	}
-	owner := core.UserName("")
-	alloc.EachPartition(s.Partition, func(name core.PartitionName) {
+	for name := range s.Partition.All() {
 		if part := cs.partitions[name]; part != nil && part.ExclusiveUser {
-			owner = s.User
+			return s.User
 		}
-	})
-	return owner
+	}
+	return ""
 }

@@ -103,7 +103,9 @@ func TestBadInput(t *testing.T) {
 		},
 		{"a user nobody can type", "POST", "/api/v1/users", core.User{Name: "a,b"}, 400, "invalid_name", ""},
 		{
-			"an unknown partition", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Spec.Partition = "gpu" }),
+			"an unknown partition", "POST", "/api/v1/jobs", submit(func(b *client.Submit) {
+				b.Spec.Partition = core.ListPartitions("gpu")
+			}),
 			400, "invalid_partition", "gpu",
 		},
 		{

@@ -81,7 +81,7 @@ func TestReload(t *testing.T) {
 	if status, err := s.Call("POST", "/api/v1/jobs", ann, big, nil); status != 413 {
 		t.Errorf("a script over the new limit: %d %v", status, err)
 	}
-	made := s.Submit(func(b *client.Submit) { b.Spec.Hold, b.Spec.Partition = true, "fast" })
+	made := s.Submit(func(b *client.Submit) { b.Spec.Hold, b.Spec.Partition = true, core.ListPartitions("fast") })
 
 	// What is wrong in itself, and what leaves no place for what is there: nothing changes.
 	say("partitons: []\njobs: {max_requeues: many}\n")

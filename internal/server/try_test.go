@@ -40,7 +40,7 @@ func TestTry(t *testing.T) {
 		t.Errorf("more than there is: %+v", got)
 	}
 	_, err := s.Call("POST", "/api/v1/jobs/try", "",
-		&client.Submit{Spec: core.Spec{Partition: "nope"}, Script: "#!/bin/sh\n"}, nil)
+		&client.Submit{Spec: core.Spec{Partition: core.ListPartitions("nope")}, Script: "#!/bin/sh\n"}, nil)
 	if err == nil || err.Reason != "invalid_partition" {
 		t.Errorf("an unknown partition: %v", err)
 	}

@@ -157,15 +157,15 @@ func ErrorText(err error) string {
 func ErrorPreface(err error, s *core.Spec) []string {
 	switch core.ReasonOf(err) {
 	case ReasonInvalidPartition:
-		if s.Partition == "" { // it is another component's, which the hint names
+		if s.Partition.IsZero() { // it is another component's, which the hint names
 			return nil
 		}
-		name := string(s.Partition)
+		name := s.Partition.String()
 		var e *core.Error
 		if errors.As(err, &e) { // of a list, the first that is unknown
-			for w := range strings.SplitSeq(name, ",") {
-				if strings.Contains(e.Message, strconv.Quote(w)) {
-					name = w
+			for p := range s.Partition.All() {
+				if strings.Contains(e.Message, strconv.Quote(string(p))) {
+					name = string(p)
 					break
 				}
 			}

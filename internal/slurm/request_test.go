@@ -194,8 +194,9 @@ func TestPlainFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := core.Spec{
-		Name: "n", Project: "acct", Partition: "a,b", QOS: "high", Runtime: core.RuntimeProcess, TimeLimit: 86400,
-		Begin: slurmtest.Day("01:01:00"), Nice: 100, Hold: true,
+		Name: "n", Project: "acct", Partition: core.ParsePartitions("a,b"), QOS: "high", Runtime: core.RuntimeProcess,
+		TimeLimit: 86400,
+		Begin:     slurmtest.Day("01:01:00"), Nice: 100, Hold: true,
 		Shape: core.Shape{Tasks: 1, CPUsPerTask: 1, Given: core.GivenTimeLimit},
 		IO:    core.IO{WorkDir: "/home/u/sub", Stdout: "o.%j", Stderr: "e", Stdin: "in", Append: true},
 	}

@@ -50,7 +50,7 @@ func refuse(option, hint string) func(*Request, string) error {
 }
 
 func project(r *Request, v string) error   { r.Spec.Project = core.ProjectName(v); return nil }
-func partition(r *Request, v string) error { r.Spec.Partition = core.PartitionName(v); return nil }
+func partition(r *Request, v string) error { r.Spec.Partition = core.ParsePartitions(v); return nil }
 func qos(r *Request, v string) error       { r.Spec.QOS = core.QOSName(v); return nil }
 func comment(r *Request, v string) error   { r.extra.Comment = v; return nil }
 func export(r *Request, v string) error    { r.export = v; return nil }

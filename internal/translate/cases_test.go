@@ -183,10 +183,10 @@ func same(t *testing.T, script, task *client.Submit) {
 		}
 		c := common{
 			Nodes: nodes, CPUs: int64(per * s.Shape.CPUsPerTask), Memory: int64(s.Shape.MemPerNode), Disk: int64(x.TmpDisk),
-			Limit: s.TimeLimit, Partition: string(s.Partition), Project: string(s.Project), QOS: string(s.QOS), Array: s.Array,
+			Limit: s.TimeLimit, Partition: s.Partition.String(), Project: string(s.Project), QOS: string(s.QOS), Array: s.Array,
 			Constraint: x.Constraint.String(), Switches: x.Switches.String(), Dependency: x.Dependency.String(),
 			Reservation: x.Reservation,
-			Begin: s.Begin, Deadline: x.Deadline, Requeue: s.Requeue, Throttle: s.Throttle,
+			Begin:       s.Begin, Deadline: x.Deadline, Requeue: s.Requeue, Throttle: s.Throttle,
 		}
 		if c.Memory == 0 {
 			c.Memory = int64(s.Shape.MemPerCPU) * c.CPUs

@@ -180,10 +180,10 @@ func priorityText(p *client.Priority) string {
 }
 
 func partitionOf(j *client.Job) []string {
-	if j.Spec.Partition == "" {
+	if j.Spec.Partition.IsZero() {
 		return nil
 	}
-	return strings.Split(string(j.Spec.Partition), ",")
+	return strings.Split(j.Spec.Partition.String(), ",")
 }
 
 // available words what the nodes of the given partitions (nil: all) have, and what of it is free.

@@ -34,7 +34,10 @@ func (b *JobBuilder) Name(n string) *JobBuilder { b.spec.Name = n; return b }
 func (b *JobBuilder) User(u core.UserName) *JobBuilder { b.spec.User = u; return b }
 
 // Partition sets where: one name, or several with commas.
-func (b *JobBuilder) Partition(p core.PartitionName) *JobBuilder { b.spec.Partition = p; return b }
+func (b *JobBuilder) Partition(p core.PartitionName) *JobBuilder {
+	b.spec.Partition = core.ParsePartitions(string(p))
+	return b
+}
 
 // Tasks sets the number of tasks.
 func (b *JobBuilder) Tasks(n int32) *JobBuilder { b.spec.Shape.Tasks = n; return b }

@@ -108,7 +108,7 @@ func (l *Load) fill(r *rand.Rand) {
 	}
 	run := func(nodes ...core.NodeAlloc) {
 		l.NextID++
-		s := &core.Spec{Partition: "p0", TimeLimit: core.Seconds(10_800 + 60*r.IntN(2700))}
+		s := &core.Spec{Partition: core.ListPartitions("p0"), TimeLimit: core.Seconds(10_800 + 60*r.IntN(2700))}
 		s.User, s.Project = loadUser(r)
 		s.Shape = core.Shape{
 			NodesMin: int32(len(nodes)), NodesMax: int32(len(nodes)), Tasks: int32(len(nodes)),
@@ -164,7 +164,7 @@ func (l *Load) limit(r *rand.Rand) {
 // kind draws one thing that people ask for: a fifth on 2 to 512 nodes, some with GPUs, 3 % with constraints.
 func kind(r *rand.Rand, nodes int) core.Spec {
 	s := core.Spec{
-		Partition: core.PartitionName(fmt.Sprintf("p%d", r.IntN(10))),
+		Partition: core.ParsePartitions(fmt.Sprintf("p%d", r.IntN(10))),
 		Shape: core.Shape{
 			NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(1 + r.IntN(48)),
 			MemPerNode: core.Bytes(1+r.IntN(160)) * core.GiB,

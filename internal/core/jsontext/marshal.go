@@ -26,6 +26,10 @@ func appendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	}
 	t := v.Type()
 	if t.PkgPath() != "" && (hasMethod(t) || hasMethod(reflect.PointerTo(t))) {
+		if t.Kind() == reflect.Struct && t.Implements(textMarshaler) && !reflect.PointerTo(t).Implements(marshaler) {
+			text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
+			return AppendHTMLString(dst, string(text)), err
+		}
 		return appendOther(dst, v)
 	}
 	switch t.Kind() {

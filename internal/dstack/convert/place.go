@@ -57,8 +57,8 @@ func (b *builder) place(spec *core.Spec) error {
 	if zones := p.AvailabilityZones; len(zones) > 0 {
 		parts = append(parts, zones...)
 	}
-	if len(parts) > 0 && spec.Partition == "" {
-		spec.Partition = core.PartitionName(strings.Join(parts, ","))
+	if len(parts) > 0 && spec.Partition.IsZero() {
+		spec.Partition = core.ParsePartitions(strings.Join(parts, ","))
 	}
 	if own := spec.Extra.Constraint.String(); own != "" {
 		if len(features) > 0 {

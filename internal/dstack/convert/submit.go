@@ -167,7 +167,7 @@ func (b *builder) additions(spec *core.Spec) error {
 	if a.Array != nil {
 		spec.Array, spec.Throttle = a.Array.Tasks.String(), int32(a.Array.Throttle)
 	}
-	spec.Partition, spec.QOS = core.PartitionName(a.Partition), core.QOSName(a.QOS)
+	spec.Partition, spec.QOS = core.ParsePartitions(a.Partition), core.QOSName(a.QOS)
 	if a.Time != 0 {
 		spec.TimeLimit, spec.Shape.Given = a.Time, spec.Shape.Given|core.GivenTimeLimit
 	}

@@ -157,7 +157,7 @@ type UpdateJob struct {
 	Priority  *uint32 // 0: a hold
 	Nice      *int32
 	Name      *string
-	Partition *core.PartitionName
+	Partition *core.PartitionList
 	QOS       *core.QOSName
 	Site      *int32 // added to the priority; administrators only
 	Run       *int32 // priority of a YAML run, 0 to 100

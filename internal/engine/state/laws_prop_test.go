@@ -336,7 +336,7 @@ func (c *chaos) update() {
 	case 4:
 		in.Nice = ptr(int32(c.choose(50)))
 	case 5:
-		in.Partition = ptr(core.PartitionName(c.pick("main", "small", "short,main", "nosuch")))
+		in.Partition = ptr(core.ParsePartitions(c.pick("main", "small", "short,main", "nosuch")))
 	case 6:
 		in.Name = ptr("renamed")
 	case 7:

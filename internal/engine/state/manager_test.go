@@ -29,7 +29,7 @@ func TestManagersSteerButDoNotWrite(t *testing.T) {
 	id := w.must(&Submit{By: bob, Spec: spec}).(*Submitted).ID
 	dependency := coretest.Dependency("afterok:1")
 	text, number, seconds := "/home/alice/x", int32(7), core.Seconds(60)
-	moment, project, partition, qos := epoch, core.ProjectName("p"), core.PartitionName("main"), core.QOSName("q")
+	moment, project, partition, qos := epoch, core.ProjectName("p"), core.ListPartitions("main"), core.QOSName("q")
 	for name, in := range map[string]*UpdateJob{
 		"stdout":     {Spec: core.SpecChange{PaperChange: core.PaperChange{Stdout: &text}}},
 		"stdin":      {Spec: core.SpecChange{PaperChange: core.PaperChange{Stdin: &text}}},

@@ -3,7 +3,6 @@ package state
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/live"
@@ -119,8 +118,7 @@ func (in *Reconfigure) check(s *State, cfg *Config) error {
 // jobInPartition finds a live job that names a partition, or runs in it.
 func jobInPartition(rec *live.Records, name core.PartitionName) core.JobID {
 	for j := range rec.Jobs() {
-		if j.Alloc != nil && j.Alloc.Partition == name ||
-			slices.Contains(strings.Split(string(j.Spec.Partition), ","), string(name)) {
+		if j.Alloc != nil && j.Alloc.Partition == name || j.Spec.Partition.Has(name) {
 			return j.ID
 		}
 	}

@@ -64,7 +64,7 @@ func TestRunLife(t *testing.T) {
 	w.must(&DeleteRun{By: alice, Run: &ended})
 	// Other refusals stay refusals.
 	bad := submit("bad", 1)
-	bad.Spec.Partition = "nowhere"
+	bad.Spec.Partition = core.ListPartitions("nowhere")
 	if _, err := w.do(bad); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Fatalf("a partition that is not there: %v", err)
 	}

@@ -591,7 +591,7 @@ func (s *script) update(p []string, o args) error {
 		case "name":
 			in.Name = ptr(v)
 		case "partition":
-			in.Partition = ptr(core.PartitionName(v))
+			in.Partition = ptr(core.ParsePartitions(v))
 		case "dependency":
 			in.Dependency = ptr(coretest.Dependency(v))
 		case "strict":

@@ -177,7 +177,7 @@ func (in *UpdateJob) updateSpec(s *State, next *core.Job) error {
 		return err
 	}
 	if c := spec.More().Container; c != nil && !c.Bounded &&
-		(spec.Partition != next.Spec.Partition || spec.Project != next.Spec.Project) { // its rights may have been theirs
+		(!spec.Partition.Equal(next.Spec.Partition) || spec.Project != next.Spec.Project) { // its rights may have been theirs
 		if err := s.admission.Runtime(in.By, &spec); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func TestNamesReachNoTerminal(t *testing.T) {
 	t.Parallel()
 	const evil = "x\x1b[2J\nFAKE\r\u009b31m\u202eexe\x7f"
 	spec := &core.Spec{
-		Name: evil, User: core.UserName(evil), Project: core.ProjectName(evil), Partition: core.PartitionName(evil),
+		Name: evil, User: core.UserName(evil), Project: core.ProjectName(evil), Partition: core.ParsePartitions(evil),
 		QOS:  core.QOSName(evil),
 		IO:   core.IO{WorkDir: "/" + evil, Stdout: "/" + evil},
 		From: core.Origin{Command: "/" + evil, Line: "sbatch " + evil, Host: evil},

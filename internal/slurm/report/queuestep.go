@@ -125,5 +125,5 @@ func partitionOf(j *core.Job) string {
 	if j.Alloc != nil {
 		return string(j.Alloc.Partition)
 	}
-	return string(j.Spec.Partition)
+	return j.Spec.Partition.String()
 }

@@ -26,10 +26,11 @@ func Job(id core.JobID, name string, submit string, opts ...JobOption) client.Jo
 	j := client.Job{Job: core.Job{
 		ID: id, SpecID: id, Submit: Day(submit), Eligible: Day(submit), Priority: 10163,
 		Spec: &core.Spec{
-			Name: name, User: "root", Project: "bench", Partition: "main", QOS: "normal", TimeLimit: 600, Requeue: true,
-			Shape: core.Shape{Tasks: 1, CPUsPerTask: 1, NodesMin: 1, MemPerCPU: 10 * core.MiB},
-			IO:    core.IO{WorkDir: "/tmp/golden", Stdout: "slurm-%j.out"},
-			From:  core.Origin{Host: "localhost", Sid: 10067, Command: "/tmp/golden/sleep.sh", Dir: "/tmp/golden"},
+			Name: name, User: "root", Project: "bench", Partition: core.ListPartitions("main"), QOS: "normal", TimeLimit: 600,
+			Requeue: true,
+			Shape:   core.Shape{Tasks: 1, CPUsPerTask: 1, NodesMin: 1, MemPerCPU: 10 * core.MiB},
+			IO:      core.IO{WorkDir: "/tmp/golden", Stdout: "slurm-%j.out"},
+			From:    core.Origin{Host: "localhost", Sid: 10067, Command: "/tmp/golden/sleep.sh", Dir: "/tmp/golden"},
 		},
 	}}
 	for _, o := range opts {
@@ -42,7 +43,7 @@ func Job(id core.JobID, name string, submit string, opts ...JobOption) client.Jo
 func Running(start string, nodes ...core.NodeAlloc) JobOption {
 	return func(j *client.Job) {
 		j.State, j.Start, j.Attempt = core.Running, Day(start), 1
-		j.Alloc = &core.Alloc{Partition: j.Spec.Partition, Nodes: nodes}
+		j.Alloc = &core.Alloc{Partition: j.Spec.Partition.First(), Nodes: nodes}
 	}
 }
 

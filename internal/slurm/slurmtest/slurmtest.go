@@ -293,7 +293,7 @@ func (c *Cluster) list(w http.ResponseWriter, r *http.Request) {
 		j := &c.Jobs[i]
 		if !j.Live() && q.Get("history") == "" || len(q["id"]) > 0 &&
 			!slices.ContainsFunc(q["id"], func(id string) bool { return matchID(j, id) }) ||
-			!in("user", string(j.Spec.User)) || !in("partition", string(j.Spec.Partition)) ||
+			!in("user", string(j.Spec.User)) || !in("partition", j.Spec.Partition.String()) ||
 			!in("name", j.Spec.Name) || !in("project", string(j.Spec.Project)) {
 			continue
 		}

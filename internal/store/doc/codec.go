@@ -324,10 +324,11 @@ var hashValue = value{
 
 // parsedTypes are the types of core that are stored as the text they were parsed from.
 var parsedTypes = map[reflect.Type]value{
-	reflect.TypeFor[core.Constraint]():  parsedValue[core.Constraint](),
-	reflect.TypeFor[core.Licenses]():    parsedValue[core.Licenses](),
-	reflect.TypeFor[core.SwitchLimit](): parsedValue[core.SwitchLimit](),
-	reflect.TypeFor[core.Dependency]():  parsedValue[core.Dependency](),
+	reflect.TypeFor[core.PartitionList](): parsedValue[core.PartitionList](),
+	reflect.TypeFor[core.Constraint]():    parsedValue[core.Constraint](),
+	reflect.TypeFor[core.Licenses]():      parsedValue[core.Licenses](),
+	reflect.TypeFor[core.SwitchLimit]():   parsedValue[core.SwitchLimit](),
+	reflect.TypeFor[core.Dependency]():    parsedValue[core.Dependency](),
 }
 
 // parsedValue parses equal texts once per Decoder: the jobs of a user ask for the same things.

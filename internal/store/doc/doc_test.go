@@ -148,7 +148,7 @@ func TestSkip(t *testing.T) {
 
 func BenchmarkSpec(b *testing.B) {
 	s := &core.Spec{
-		Name: "train.sh", User: "ann", UID: 1000, GID: 1000, Project: "physics", Partition: "main",
+		Name: "train.sh", User: "ann", UID: 1000, GID: 1000, Project: "physics", Partition: core.ListPartitions("main"),
 		Args: []string{"--epochs", "3"},
 		Shape: core.Shape{
 			NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: 1, MemPerNode: core.GiB,

@@ -46,7 +46,7 @@ func addJob(b *Batch, j *core.Job) {
 	if j.Alloc != nil {
 		b.text(string(j.Alloc.Partition))
 	} else {
-		b.text(string(j.Spec.Partition))
+		b.text(j.Spec.Partition.String())
 	}
 	b.text(j.Spec.Name)
 	b.int(int64(j.State))

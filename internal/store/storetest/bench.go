@@ -59,8 +59,9 @@ func (l *load) submit(n int) *core.Changes {
 	for range n {
 		script, env := l.text(2<<10), l.text(6<<10)
 		s := &core.Spec{
-			Name: "train.sh", User: "ann", UID: 1000, GID: 1000, Project: "physics", Partition: "main", Runtime: "process",
-			Script: script.Hash, Env: env.Hash, Args: []string{"--epochs", "3"},
+			Name: "train.sh", User: "ann", UID: 1000, GID: 1000, Project: "physics", Partition: core.ListPartitions("main"),
+			Runtime: "process",
+			Script:  script.Hash, Env: env.Hash, Args: []string{"--epochs", "3"},
 			Shape: core.Shape{
 				NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: 1, MemPerNode: core.GiB,
 				Given: core.GivenTasks,

@@ -154,7 +154,7 @@ func testQueries(t *testing.T, w *world) {
 	}
 	odd := w.pending(7, "dan")
 	s := *odd.Spec
-	s.Project, s.Partition, s.Name = "arts", "gpu", "odd"
+	s.Project, s.Partition, s.Name = "arts", core.ListPartitions("gpu"), "odd"
 	c := *odd
 	c.Spec = &s
 	w.commit(&core.Changes{Jobs: []*core.Job{&c}, Specs: []core.SpecRow{{ID: 7, Spec: &s}}})

@@ -172,8 +172,9 @@ func blob(text string) core.Blob { return core.Blob{Hash: hash(text), Data: []by
 // spec is a small spec with a script and an environment of its own.
 func spec(id core.JobID, user core.UserName) *core.Spec {
 	return &core.Spec{
-		Name: fmt.Sprintf("job-%d", id), User: user, UID: 1000, GID: 1000, Project: "physics", Partition: "main",
-		Script: hash(fmt.Sprintf("script %d", id)), Env: hash(fmt.Sprintf("env %d", id)),
+		Name: fmt.Sprintf("job-%d", id), User: user, UID: 1000, GID: 1000, Project: "physics",
+		Partition: core.ListPartitions("main"),
+		Script:    hash(fmt.Sprintf("script %d", id)), Env: hash(fmt.Sprintf("env %d", id)),
 		Shape: core.Shape{Tasks: 1, NodesMin: 1}, TimeLimit: 3600, IO: core.IO{WorkDir: "/home/" + string(user)},
 	}
 }

@@ -98,22 +98,22 @@ func (a *Admission) checkAccess(in *Request, spec *core.Spec, part *cluster.Part
 }
 
 // UsablePartitions leaves the partitions of a list that the job may use. One is enough.
-func (a *Admission) UsablePartitions(in *Request, spec *core.Spec) (list core.PartitionName, err error) {
-	if part := a.cluster.Partitions[spec.Partition]; part != nil {
+func (a *Admission) UsablePartitions(in *Request, spec *core.Spec) (list core.PartitionList, err error) {
+	if part := a.cluster.Partitions[spec.Partition.First()]; spec.Partition.Len() == 1 {
 		return spec.Partition, a.checkAccess(in, spec, part)
 	}
-	var names []string
-	for name := range strings.SplitSeq(string(spec.Partition), ",") {
-		if no := a.checkAccess(in, spec, a.cluster.Partitions[core.PartitionName(name)]); no == nil {
+	var names []core.PartitionName
+	for name := range spec.Partition.All() {
+		if no := a.checkAccess(in, spec, a.cluster.Partitions[name]); no == nil {
 			names = append(names, name)
 		} else if err == nil {
 			err = no
 		}
 	}
 	if len(names) == 0 {
-		return "", err
+		return list, err
 	}
-	return core.PartitionName(strings.Join(names, ",")), nil
+	return core.ListPartitions(names...), nil
 }
 
 // ReservationsAndLicenses checks the reservations and licenses a job asks for.

@@ -1,8 +1,6 @@
 package admit
 
 import (
-	"strings"
-
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine/state/advance"
@@ -59,9 +57,9 @@ func (a *Admission) Admit(in *Request, spec *core.Spec) error {
 	if err := a.QOS(spec); err != nil {
 		return err
 	}
-	if spec.Partition == "" {
-		spec.Partition = a.cluster.DefaultPartition()
-		if spec.Partition == "" {
+	if spec.Partition.IsZero() {
+		spec.Partition = core.ListPartitions(a.cluster.DefaultPartition())
+		if spec.Partition.IsZero() {
 			return core.Errorf(core.Invalid, "no partition was given and there is no default partition").Because(
 				"no_default_partition")
 		}
@@ -127,8 +125,8 @@ func (a *Admission) Shape(in *Request, spec *core.Spec) error {
 	if err := a.checkSegment(spec); err != nil {
 		return err
 	}
-	for name := range strings.SplitSeq(string(spec.Partition), ",") {
-		if _, ok := a.cluster.Partitions[core.PartitionName(name)]; !ok {
+	for name := range spec.Partition.All() {
+		if _, ok := a.cluster.Partitions[name]; !ok {
 			return core.Errorf(core.Invalid, "there is no partition %q", name).Because("invalid_partition")
 		}
 	}
@@ -137,7 +135,7 @@ func (a *Admission) Shape(in *Request, spec *core.Spec) error {
 		return err
 	}
 	spec.Partition = list
-	if err := a.fillDefaults(spec, a.cluster.Partitions[limits.FirstPartition(list)]); err != nil {
+	if err := a.fillDefaults(spec, a.cluster.Partitions[list.First()]); err != nil {
 		return err
 	}
 	if err := a.Deadline(spec); err != nil {
@@ -147,8 +145,8 @@ func (a *Admission) Shape(in *Request, spec *core.Spec) error {
 		return err
 	}
 	var refused error // by the first partition; one that takes it is enough
-	for name := range strings.SplitSeq(string(spec.Partition), ",") {
-		err := a.checkPartition(in, spec, a.cluster.Partitions[core.PartitionName(name)])
+	for name := range spec.Partition.All() {
+		err := a.checkPartition(in, spec, a.cluster.Partitions[name])
 		if err == nil {
 			return nil
 		}

@@ -1,17 +1,13 @@
 package cluster
 
-import (
-	"strings"
+import "bireme.dev/bireme/internal/core"
 
-	"bireme.dev/bireme/internal/core"
-)
-
-// OwnedBy reports whether jobs of no other project can be on the nodes of partitions, a list of names with commas: each
-// admits that project alone, and so does every other partition with one of their nodes.
-func (c *Cluster) OwnedBy(project core.ProjectName, partitions core.PartitionName) bool {
+// OwnedBy reports whether jobs of no other project can be on the nodes of some partitions: each admits that
+// project alone, and so does every other partition with one of their nodes.
+func (c *Cluster) OwnedBy(project core.ProjectName, partitions core.PartitionList) bool {
 	own := func(p *Partition) bool { return len(p.AllowProjects) == 1 && p.AllowProjects[0] == project }
-	for name := range strings.SplitSeq(string(partitions), ",") {
-		p := c.Partitions[core.PartitionName(name)]
+	for name := range partitions.All() {
+		p := c.Partitions[name]
 		if p == nil || !own(p) {
 			return false
 		}

@@ -1,8 +1,6 @@
 package limits
 
 import (
-	"strings"
-
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/jobs"
@@ -23,8 +21,7 @@ func (l *Limits) Admit(j *core.Job) error {
 	}
 	all, node := alloc.RequestedTRES(j.Spec)
 	var refused error // by the first; one that takes it is enough
-	for name := range strings.SplitSeq(string(j.Spec.Partition), ",") {
-		part := core.PartitionName(name)
+	for part := range j.Spec.Partition.All() {
 		reason, text := l.Tally.Never(l.GateIn(l.Tally, j.Spec, part), l.Rules.Ask(all, node, part), jobs.TimeLimitOf(j.Spec))
 		if reason == "" {
 			return nil

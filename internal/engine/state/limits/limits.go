@@ -2,7 +2,6 @@ package limits
 
 import (
 	"reflect"
-	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/cluster"
@@ -138,7 +137,7 @@ func RequestOf(rules *policy.Rules, al *core.Alloc) *policy.Ask {
 
 // Gate finds the limits of a job: in the partition it runs in, or the first it waits for.
 func (l *Limits) Gate(t *policy.Tally, j *core.Job) *policy.Gate {
-	part := FirstPartition(j.Spec.Partition)
+	part := j.Spec.Partition.First()
 	if j.Alloc != nil {
 		part = j.Alloc.Partition
 	}
@@ -152,12 +151,6 @@ func (l *Limits) GateIn(t *policy.Tally, spec *core.Spec, part core.PartitionNam
 		w.PartitionQOS = info.QOS
 	}
 	return t.Gate(w)
-}
-
-// FirstPartition is the first of a list of partitions.
-func FirstPartition(list core.PartitionName) core.PartitionName {
-	first, _, _ := strings.Cut(string(list), ",")
-	return core.PartitionName(first)
 }
 
 // sendPolicy gives the planner the limits as they are now.

@@ -16,7 +16,7 @@ func SubmittedData(j *core.Job) json.RawMessage {
 	b := append(make([]byte, 0, 96), `{"name":`...)
 	b = jsontext.AppendString(b, spec.Name)
 	b = append(b, `,"partition":`...)
-	b = jsontext.AppendString(b, string(spec.Partition))
+	b = jsontext.AppendString(b, spec.Partition.String())
 	if spec.Array != "" {
 		b = append(b, `,"array":`...)
 		b = jsontext.AppendString(b, spec.Array)

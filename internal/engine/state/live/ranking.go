@@ -3,7 +3,6 @@ package live
 import (
 	"cmp"
 	"math"
-	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/conf"
@@ -54,11 +53,11 @@ func (v *Snapshot) Factors(j *core.Job) *Factors { return v.factors(j, j.Spec) }
 
 // FactorsIn tells what a job's priority is made of in one of its partitions.
 func (v *Snapshot) FactorsIn(j *core.Job, part core.PartitionName) *Factors {
-	if j.Spec.Partition == part {
+	if j.Spec.Partition.String() == string(part) {
 		return v.factors(j, j.Spec)
 	}
 	spec := *j.Spec
-	spec.Partition = part
+	spec.Partition = core.ListPartitions(part)
 	return v.factors(j, &spec)
 }
 
@@ -127,9 +126,9 @@ func (v *Snapshot) policyJob(j *core.Job, spec *core.Spec) policy.Job {
 			x.Accrues = j.Accrue
 		}
 	}
-	for name := range strings.SplitSeq(string(spec.Partition), ",") { // the best of those it may start in
+	for name := range spec.Partition.All() { // the best of those it may start in
 		for i := range v.partitions {
-			if p := &v.partitions[i]; string(p.Name) == name && PartitionPriority(p) > x.PartPrio {
+			if p := &v.partitions[i]; p.Name == name && PartitionPriority(p) > x.PartPrio {
 				x.PartPrio, x.PartTRES = PartitionPriority(p), k.Totals[p.Name]
 			}
 		}

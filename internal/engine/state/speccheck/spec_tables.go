@@ -28,7 +28,7 @@ var specTable = fieldTable[core.Spec]{
 	texts: []textField[core.Spec]{
 		{"name", maxName, func(s *core.Spec) string { return s.Name }},
 		{"project", maxName, func(s *core.Spec) string { return string(s.Project) }},
-		{"partition", maxPath, func(s *core.Spec) string { return string(s.Partition) }},
+		{"partition", maxPath, func(s *core.Spec) string { return s.Partition.String() }},
 		{"qos", maxName, func(s *core.Spec) string { return string(s.QOS) }},
 		{"runtime", maxWord, func(s *core.Spec) string { return s.Runtime }},
 		{"array", MaxLine, func(s *core.Spec) string { return s.Array }},

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"net/http"
-	"strings"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -42,8 +41,7 @@ func (a *Jobs) Priorities(_ http.ResponseWriter, r *http.Request, who *call.Call
 
 // prioritiesOf gives the rows of one job.
 func prioritiesOf(v *view.Viewer, sel *selection.Selection, j *core.Job) (rows []client.JobPriority) {
-	for name := range strings.SplitSeq(string(j.Spec.Partition), ",") {
-		part := core.PartitionName(name)
+	for part := range j.Spec.Partition.All() {
 		if !sel.Partitions.Passes(part) {
 			continue
 		}

@@ -78,7 +78,7 @@ func FuzzDecodeSubmit(f *testing.F) {
 func BenchmarkDecodeSubmit(b *testing.B) {
 	in := client.Submit{
 		Spec: core.Spec{
-			Name: "bench", Partition: "main", TimeLimit: 3600,
+			Name: "bench", Partition: core.ListPartitions("main"), TimeLimit: 3600,
 			IO:   core.IO{WorkDir: "/home/ann", Stdout: "slurm-%j.out"},
 			From: core.Origin{Host: "login", Dir: "/home/ann", Command: "/home/ann/job.sh", Line: "sbatch job.sh"},
 		},

@@ -94,7 +94,7 @@ func (c *queueCollector) countQueue() (map[waitKey]int, map[core.PartitionName]*
 	for j := range snap.Jobs() {
 		switch {
 		case j.State == core.Pending:
-			queue[waitKey{j.Spec.Partition, plan.Reason(j).Code.String()}] += j.Count()
+			queue[waitKey{core.PartitionName(j.Spec.Partition.String()), plan.Reason(j).Code.String()}] += j.Count()
 		case j.Alloc != nil && !j.State.Final():
 			x := of(j.Alloc.Partition)
 			for i := range j.Alloc.Nodes {

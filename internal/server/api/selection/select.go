@@ -303,8 +303,8 @@ func (s *Selection) matchPartition(j *core.Job) bool {
 	if j.Alloc != nil {
 		return s.Partitions.has(j.Alloc.Partition)
 	}
-	for p := range strings.SplitSeq(string(j.Spec.Partition), ",") {
-		if s.Partitions.has(core.PartitionName(p)) {
+	for p := range j.Spec.Partition.All() {
+		if s.Partitions.has(p) {
 			return true
 		}
 	}

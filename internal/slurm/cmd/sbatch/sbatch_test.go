@@ -127,7 +127,7 @@ func TestDirectivesEnvironmentAndOptionsInThatOrder(t *testing.T) {
 		"--mail-user=a\\ b\n ##SBATCH -t 99\n #SBATCH -t 98\necho\n#SBATCH -t 97\n"
 	s, _ := submit(t, script, []string{"SBATCH_TIMELIMIT=2", "SBATCH_PARTITION=two", "SBATCH_REQUEUE=no"}, "-p",
 		"three", "job.sh", "-t", "x y")
-	if s.Spec.Name != "fromscript" || s.Spec.TimeLimit != 120 || s.Spec.Partition != "three" || !s.Spec.Requeue {
+	if s.Spec.Name != "fromscript" || s.Spec.TimeLimit != 120 || s.Spec.Partition.String() != "three" || !s.Spec.Requeue {
 		t.Errorf("got %+v", s.Spec)
 	}
 	if e := s.Spec.More(); e.Comment != "two words" || e.MailUser != "a b" {

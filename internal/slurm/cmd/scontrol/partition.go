@@ -150,7 +150,7 @@ func raise(ctx context.Context, c *client.Client, id string) error {
 		return core.Errorf(core.Conflict, "it is held").Because(slurm.ReasonJobHeld)
 	}
 	others, err := c.Jobs(ctx,
-		client.JobsQuery{Users: []string{string(j.Spec.User)}, Partitions: []string{string(j.Spec.Partition)}})
+		client.JobsQuery{Users: []string{string(j.Spec.User)}, Partitions: []string{j.Spec.Partition.String()}})
 	if err != nil {
 		return err
 	}

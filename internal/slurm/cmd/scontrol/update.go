@@ -128,7 +128,7 @@ func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 		case "jobname", "name":
 			u.Name = &pairs[i].value
 		case "partition":
-			part := core.PartitionName(p.value)
+			part := core.ParsePartitions(p.value)
 			u.Partition = &part
 		case "qos":
 			qos := core.QOSName(p.value)

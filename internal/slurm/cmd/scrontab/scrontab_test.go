@@ -41,13 +41,13 @@ func TestEntriesBecomeJobs(t *testing.T) {
 		t.Fatalf("%d jobs", len(jobs))
 	}
 	one, two := &jobs[0], &jobs[1]
-	if s := &one.Spec; s.Name != "backup" || s.Partition != "long" || s.TimeLimit != 1800 ||
+	if s := &one.Spec; s.Name != "backup" || s.Partition.String() != "long" || s.TimeLimit != 1800 ||
 		s.IO.Stdout != "backup-%j.out" || s.IO.WorkDir != "/root" ||
 		s.Schedule() != "15 3 * * 1-5" || !strings.HasSuffix(one.Script, "\n/usr/bin/backup --all\n") ||
 		!slices.Contains(one.Env, "SITE=here and there") {
 		t.Errorf("the first: %+v %+v %q %q", s, s.Extra, one.Script, one.Env)
 	}
-	if s := &two.Spec; s.Name != "check" || s.Partition != "" || s.IO.Stdout != "/dev/null" ||
+	if s := &two.Spec; s.Name != "check" || !s.Partition.IsZero() || s.IO.Stdout != "/dev/null" ||
 		s.Schedule() != "@hourly" || !strings.HasSuffix(two.Script, "\ncheck disk\n") {
 		t.Errorf("the second: %+v %q", s, two.Script)
 	}

@@ -28,7 +28,8 @@ func (q *query) showSteps(ctx context.Context, w *cmd.World, c *client.Client, o
 			!slices.Contains(q.stepIDs, jobOf(r.ID()))
 	})
 	slices.SortStableFunc(rows, func(a, b report.StepRow) int {
-		return cmp.Or(cmp.Compare(a.Job.Spec.Partition, b.Job.Spec.Partition), cmp.Compare(a.Job.ID, b.Job.ID))
+		return cmp.Or(cmp.Compare(a.Job.Spec.Partition.String(), b.Job.Spec.Partition.String()),
+			cmp.Compare(a.Job.ID, b.Job.ID))
 	})
 	cols, bad := report.ParseFormat(report.QueueStepFields, q.stepFormat)
 	for _, letter := range bad {
