@@ -67,7 +67,7 @@ func (f *standaloneFlags) run(ctx context.Context, notes io.Writer, report func(
 	return c.live(ctx, report)
 }
 
-// prepare works out everything that can be wrong before anything is started.
+// prepare computes everything that can be wrong before anything is started.
 func (c *cluster) prepare(ctx context.Context) error {
 	var err error
 	if c.self, err = os.Executable(); err != nil {
@@ -145,7 +145,7 @@ func (c *cluster) reload() (*config.Config, error) {
 	return again.settings(c.cfg.Server.AgentListen)
 }
 
-// base gives the settings that the config file is laid over: the defaults, or what a site's slurm.conf makes of them.
+// base returns the settings that the config file is laid over: the defaults, or what a site's slurm.conf makes of them.
 // It tells what of that had no effect.
 func (c *cluster) base() (*config.Config, error) {
 	base := config.Default()
@@ -161,7 +161,7 @@ func (c *cluster) base() (*config.Config, error) {
 	return base, err
 }
 
-// described gives a node's flags for its agent where a slurm.conf says what the node is.
+// described returns a node's flags for its agent where a slurm.conf says what the node is.
 func (c *cluster) described() map[core.NodeName][]string {
 	if c.f.site == nil {
 		return nil
@@ -241,7 +241,7 @@ func (f *standaloneFlags) nodes() ([]emulate.Node, error) {
 	return nodes, nil
 }
 
-// agentDoor gives the address agents dial: the one used before, or a free port below the ephemeral ones.
+// agentDoor returns the address agents dial: the one used before, or a free port below the ephemeral ones.
 func (f *standaloneFlags) agentDoor() (string, error) {
 	file := filepath.Join(f.dir, "agent.port")
 	try := func(port int) bool {

@@ -18,8 +18,8 @@ import (
 
 func pidPath(dir string) string { return filepath.Join(dir, "server.pid") }
 
-// holdDir makes this process the only server that works in a folder. It comes before anything else a server does: one
-// that is refused has changed nothing.
+// holdDir makes this process the only server that works in a directory. It comes before anything else a server does:
+// one that is refused has changed nothing.
 func holdDir(dir string) (*process.Lock, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, err
@@ -33,8 +33,8 @@ func holdDir(dir string) (*process.Lock, error) {
 	return lock, foreign(dir, err)
 }
 
-// makeDir makes the folder that a daemon works in, or refuses one that another user made or may write to: that user's
-// settings would be ours, and their links would have us write to any file. In /tmp anybody may be first.
+// makeDir makes the directory that a daemon works in, or refuses one that another user made or may write to: that
+// user's settings would be ours, and their links would have us write to any file. In /tmp anybody may be first.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return foreign(dir, err)
@@ -48,7 +48,7 @@ func makeDir(dir string) error {
 }
 
 // holdStore makes this process the only server that uses an embedded database, which may lie outside the server's
-// folder. Servers that share a PostgreSQL have a lease there.
+// directory. Servers that share a PostgreSQL have a lease there.
 func holdStore(cfg *config.Config) (*process.Lock, error) {
 	file, ok := strings.CutPrefix(cfg.Store(), "sqlite:")
 	if !ok {
@@ -77,7 +77,7 @@ func told(err error) string {
 	return err.Error()
 }
 
-// foreign explains an error that comes from a folder being somebody else's.
+// foreign explains an error that comes from a directory being somebody else's.
 func foreign(dir string, err error) error {
 	if err == nil || !errors.Is(err, os.ErrPermission) {
 		return err
@@ -101,7 +101,7 @@ func userName(uid uint32) string {
 	return "user " + strconv.FormatUint(uint64(uid), 10)
 }
 
-// release gives locks back; nil ones are fine.
+// release unlocks; nil ones are fine.
 func release(locks ...*process.Lock) error {
 	var errs []error
 	for _, l := range locks {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Whoever makes the folder first that root will name with --dir has nothing of it: its settings are not read, and a
+// Whoever makes the directory first that root will name with --dir has nothing of it: its settings are not read, and a
 // link in it leads to no file that is overwritten.
 func TestFolderOfAnother(t *testing.T) {
 	t.Parallel()

@@ -173,7 +173,7 @@ func rotateRunning(ctx context.Context, w io.Writer, cfg *config.Config) error {
 func rotateOffline(ctx context.Context, c *cobra.Command, cfg *config.Config) (err error) {
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if _, err := seal.Open(cfg.SealKey(), false); err != nil {
-		return err // before a store is made in a folder that was named by mistake
+		return err // before a store is made in a directory that was named by mistake
 	}
 	lock, err := holdStore(cfg)
 	if err != nil {

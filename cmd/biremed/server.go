@@ -113,7 +113,7 @@ func newServerCommand() *cobra.Command {
 	return c
 }
 
-// raise gives the server its nice value. One that may not goes on without.
+// raise sets the nice value of the server. One that may not continues without.
 func raise(cfg *config.Config, log *slog.Logger) {
 	err := nice.Raise(cfg.Server.Nice)
 	switch {

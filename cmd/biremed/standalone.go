@@ -305,7 +305,7 @@ func (f *standaloneFlags) save() error {
 	return os.WriteFile(f.savedFile(), append(b, '\n'), 0o600) // a store's URL may hold a password
 }
 
-// stateDir is the folder given, or the user's state folder.
+// stateDir is the directory given, or the user's state directory.
 func stateDir(dir string) (string, error) {
 	if dir == "" {
 		base := os.Getenv("XDG_STATE_HOME")
@@ -392,7 +392,7 @@ type passed struct {
 	Set   []string
 }
 
-// passGiven gives the end of a pipe from which another process reads them.
+// passGiven returns the end of a pipe from which another process reads them.
 func (f *standaloneFlags) passGiven() (*os.File, error) {
 	b, err := json.Marshal(passed{Store: f.Store, Set: f.Set})
 	if err != nil {

@@ -41,7 +41,7 @@ func GroupByName(name string) (*Group, error) { return System.GroupByName(name) 
 // GroupByGID finds a group by number on this machine.
 func GroupByGID(gid uint32) (*Group, error) { return System.GroupByGID(gid) }
 
-// Groups gives all groups of a user of this machine, its first group first.
+// Groups returns all groups of a user of this machine, its first group first.
 func Groups(u *User) ([]uint32, error) { return System.Groups(u) }
 
 // ByName finds a user by name.
@@ -72,7 +72,7 @@ func (b *Book) GroupByGID(gid uint32) (*Group, error) {
 	return look(b, "group", "gid "+key, key, parseGroup, func(g *Group) bool { return g.GID == gid })
 }
 
-// Groups gives all groups of a user, its first group first. A user of the files may be in groups of another source,
+// Groups returns all groups of a user, its first group first. A user of the files may be in groups of another source,
 // too, which is asked where the machine's settings name one.
 func (b *Book) Groups(u *User) ([]uint32, error) {
 	if !askable(u.Name) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// machine is a folder of account files, with a getent on PATH that knows more and counts its calls.
+// machine is a directory of account files, with a getent on PATH that knows more and counts its calls.
 func machine(t *testing.T, sources string) (*Book, func() int) {
 	t.Helper()
 	dir := t.TempDir()

@@ -45,8 +45,8 @@ type entry struct {
 	until time.Time
 }
 
-// remembered gives the answer under a key; whoever asks first finds it while the others wait. When a source is silent,
-// what it said last still holds.
+// remembered returns the answer under a key; whoever asks first finds it while the others wait. When a source is
+// silent, what it said last still holds.
 func remembered[T any](b *Book, key string, find func() (T, error)) (T, error) {
 	b.mu.Lock()
 	old := b.kept[key]

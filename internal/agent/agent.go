@@ -77,7 +77,7 @@ type Agent struct {
 	renewed   renewal       // of the keeper's program, by whoever listens to it
 }
 
-// New makes an agent from what Join left in its folder.
+// New makes an agent from what Join left in its directory.
 func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	return a, nil
 }
 
-// Run is the agent's life. It ends with ctx; the keeper and what it holds go on, unless Options say otherwise.
+// Run is the agent's life. It ends with ctx; the keeper and what it holds continue, unless Options say otherwise.
 func (a *Agent) Run(ctx context.Context) error {
 	a.life = ctx
 	l, err := a.socket.Listen() // before the first job could want it

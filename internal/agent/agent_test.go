@@ -204,7 +204,7 @@ func TestLaunchesGoToTheNextKeeper(t *testing.T) {
 	}
 	keeper.send(wire.TypeStarted, wire.Started{Key: key(1)})
 	told(keeper, server)
-	// The keeper dies. It had written down that it would run 1 and 2, not 3; its successor reports them as lost.
+	// The keeper dies. It had recorded that it would run 1 and 2, not 3; its successor reports them as lost.
 	k.l.Close()
 	keeper.Close()
 	<-k.done
@@ -337,7 +337,7 @@ func TestFenceKillsAfterSilence(t *testing.T) {
 		!strings.Contains(kill.Reason, "no word from the server") {
 		t.Errorf("the fence killed with %+v", kill)
 	}
-	// An agent that starts anew, with the server away, remembers the fence.
+	// An agent that starts again, with the server away, remembers the fence.
 	s.deaf.Store("deaf", true)
 	stop()
 	k.mu.Lock()

@@ -37,7 +37,7 @@ type identity struct {
 	trust string // SHA-256 of the file of authorities
 }
 
-// tls gives the settings of a connection to a server. Streams are upgraded HTTP/1.1, so HTTP/2 is not offered. A
+// tls returns the settings of a connection to a server. Streams are upgraded HTTP/1.1, so HTTP/2 is not offered. A
 // certificate that has run out is not shown: no server would talk to us then, not even to give us another.
 func (id *identity) tls() *tls.Config {
 	id.mu.Lock()

@@ -33,7 +33,7 @@ func (c *containers) use(k wire.Key) (cpu, mem int64) {
 	return cpu, mem
 }
 
-// groups are the control groups of a process, as folders.
+// groups are the control groups of a process, as directories.
 type groups struct {
 	memory, cpu string
 	v2          bool

@@ -27,14 +27,14 @@ import (
 // containers is the agent's part in running containers: it tells stand-ins what only the node knows, completes the ends
 // they leave, and removes what has ended. When it is called: contain before a launch goes to the keeper; amend for each
 // end; sweep after each keeper's hello and now and then, for whatever a crash of agent, keeper or engine left: an
-// engine goes on making a container whose stand-in was killed while it waited for it. It tolerates an engine that is
+// engine continues making a container whose stand-in was killed while it waited for it. It tolerates an engine that is
 // away: what could not be removed is tried again.
 type containers struct {
 	log    *slog.Logger
 	engine *docker.Client
 	socket string
-	dir    string // of the stand-ins' folders
-	node   string // what containers of this agent are labelled with
+	dir    string // of the stand-ins' directories
+	node   string // what containers of this agent are labeled with
 	alive  func(key string) bool
 	every  time.Duration // between two sweeps
 
@@ -45,7 +45,7 @@ type containers struct {
 	gone    map[string]bool // keys of containers to be removed
 	all     bool            // all that is not alive is to be removed
 	wake    chan struct{}
-	ours    map[string]bool     // keys of launches in containers of which something may be left in a folder
+	ours    map[string]bool     // keys of launches in containers of which something may be left in a directory
 	pending map[wire.Key]string // launches that may not run yet, with what was told of them
 	watch   chan struct{}
 }
@@ -145,7 +145,7 @@ func beside(name string) string {
 	return name
 }
 
-// amend completes the end of a step that ran in a container and has that removed. It tells whether x changed.
+// amend completes the end of a step that ran in a container and has that removed. It reports whether x changed.
 func (c *containers) amend(x *wire.Exited) bool {
 	if !c.noted(x.Key) {
 		return false
@@ -302,7 +302,7 @@ func (c *containers) clear(ctx context.Context) error {
 	return err
 }
 
-// clearFolders removes folders of launches that nobody knows.
+// clearFolders removes directories of launches that nobody knows.
 func (c *containers) clearFolders() error {
 	list, err := os.ReadDir(c.dir)
 	if err != nil {

@@ -94,7 +94,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestNoted: folders are looked at for launches in containers alone, also for those of an agent before this one.
+// TestNoted: directories are looked at for launches in containers alone, also for those of an agent before this one.
 func TestNoted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

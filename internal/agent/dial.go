@@ -47,7 +47,7 @@ func serverURL(s string) string {
 
 const unixPrefix = "unix:"
 
-// order gives the servers, the one that answered last first.
+// order returns the servers, the one that answered last first.
 func (u *uplink) order() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()

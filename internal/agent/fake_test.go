@@ -350,7 +350,7 @@ func startAgent(t testing.TB, s *fakeServer, k *fakeKeeper, dir string) func() {
 	return stop
 }
 
-// shortDir is a folder whose name leaves room for sockets.
+// shortDir is a directory whose name leaves room for sockets.
 func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bireme")

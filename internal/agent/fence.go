@@ -98,7 +98,7 @@ func (a *Agent) recallFence() {
 	a.fences, a.lease = rec.Fences, min(rec.Heard, a.lease)
 }
 
-// fenceJob gives a job a fence of its own, and forgets those of jobs that are gone.
+// fenceJob sets the fence of one job, and forgets those of jobs that are gone.
 func (a *Agent) fenceJob(job core.JobID, fence time.Duration) {
 	running := a.ledger.jobs()
 	a.mu.Lock()
@@ -129,7 +129,7 @@ func (a *Agent) watchFences(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	var noted time.Duration // beginning of the silence that was written down
+	var noted time.Duration // beginning of the silence that was recorded
 	for {
 		a.mu.Lock()
 		f, last := a.fences, a.lease

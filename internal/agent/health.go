@@ -176,7 +176,7 @@ func (d *doctor) look(ctx context.Context, set *wire.HealthSettings) (out []core
 
 func on(action string) bool { return action == "warn" || action == "drain" }
 
-// places are the folders whose disk must have room.
+// places are the directories whose disk must have room.
 func (d *doctor) places() []string {
 	list := []string{d.a.opt.Dir, d.a.opt.TmpBase, "/tmp"}
 	d.a.mu.Lock()
@@ -187,7 +187,7 @@ func (d *doctor) places() []string {
 	return list
 }
 
-// full lists the folders on disks of which more is used than percent, each disk once.
+// full lists the directories on disks of which more is used than percent, each disk once.
 func full(dirs []string, percent int64) (out []string) {
 	var seen []unix.Fsid
 	for _, dir := range dirs {
@@ -204,21 +204,21 @@ func full(dirs []string, percent int64) (out []string) {
 	return out
 }
 
-// scarce tells whether more of the memory is used than percent.
+// scarce reports whether more of the memory is used than percent.
 func scarce(root fs.FS, percent int64) bool {
 	all, err := hardware.MemInfo(root, "MemTotal")
 	free, err2 := hardware.MemInfo(root, "MemAvailable")
 	return errors.Join(err, err2) == nil && int64(all-free)*100 > int64(all)*percent
 }
 
-// unmounted lists the folders on which nothing is mounted.
+// unmounted lists the directories on which nothing is mounted.
 func unmounted(root fs.FS, dirs []string) (out []string) {
 	if len(dirs) == 0 {
 		return nil
 	}
 	b, err := fs.ReadFile(root, "proc/self/mounts")
 	if err != nil {
-		return nil // a kernel without it is not the folders' fault
+		return nil // a kernel without it is not the directories' fault
 	}
 	have := map[string]bool{}
 	for line := range strings.Lines(string(b)) {

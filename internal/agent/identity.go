@@ -22,7 +22,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Files of an agent's identity in its folder.
+// Files of an agent's identity in its directory.
 const (
 	keyFile  = "node.key"
 	certFile = "node.crt"
@@ -58,7 +58,7 @@ func loadCA(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// HasJoined tells whether dir holds a certificate of the cluster whose CA is in the file ca (empty: of any).
+// HasJoined reports whether dir holds a certificate of the cluster whose CA is in the file ca (empty: of any).
 func HasJoined(dir, ca string) bool {
 	id, err := loadIdentity(dir)
 	if err != nil {

@@ -62,8 +62,8 @@ func (a *Agent) keepKeeper(ctx context.Context) error {
 // keeperTries is how often a keeper that ends at once is started: one that was killed may keep its lock for a moment.
 const keeperTries = 3
 
-// connect gives a connection to the keeper that runs, or to a new one. One that another agent started a moment ago, or
-// one that is dying, is waited for.
+// connect returns a connection to the keeper that runs, or to a new one. One that another agent started a moment ago,
+// or one that is dying, is waited for.
 func (k KeeperSpec) connect(ctx context.Context) (net.Conn, error) {
 	deadline := time.Now().Add(keeperStart)
 	back := backoff.Backoff{Least: time.Millisecond, Most: 50 * time.Millisecond}
@@ -151,7 +151,7 @@ func FindKeeper() (string, error) {
 	return filepath.Abs(p)
 }
 
-// findTool gives the user's tool beside this program, or "".
+// findTool returns the user's tool beside this program, or "".
 func findTool() string {
 	self, err := os.Executable()
 	if err != nil {

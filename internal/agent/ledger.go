@@ -410,7 +410,7 @@ func (l *ledger) forget(keys []wire.Key, streams ...*stepStream) {
 	}
 }
 
-// holds tells whether a launch, named as Key.String does, runs or has an end that is not yet told.
+// holds reports whether a launch, named as Key.String does, runs or has an end that is not yet told.
 func (l *ledger) holds(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

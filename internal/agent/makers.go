@@ -19,14 +19,14 @@ import (
 )
 
 // Vendors is the agent's part in containers that no engine makes but a program of the node, as the job's user
-// (launcher). Which it is is found anew for each launch: it may be installed meanwhile. When it is called: choose
-// before a launch goes to the keeper; amend for each end; forget and keep for what is over. A launch's folder lies in
+// (launcher). Which it is is found again for each launch: it may be installed meanwhile. When it is called: choose
+// before a launch goes to the keeper; amend for each end; forget and keep for what is over. A launch's directory is in
 // memory, for what is secret may be in it, and belongs to the user: nothing in it is believed.
 type makers struct {
 	engine string   // as the operator said it: a socket, or a maker by name; empty: what there is
 	socket string   // of the engine
 	oci    string   // the operator's OCI runtime; empty: what there is
-	run    string   // of the launches' folders
+	run    string   // of the launches' directories
 	images string   // of the users' images
 	dirs   []string // where programs are looked for beside PATH: Debian has some where an agent's may not lead
 }
@@ -65,7 +65,7 @@ func newMakers(opt *Options, socket, node string) *makers {
 	}
 }
 
-// memory is a folder that lies on no disk: /run, as everywhere, unless this machine has it elsewhere.
+// memory is a directory that lies on no disk: /run, as everywhere, unless this machine has it elsewhere.
 func memory() string {
 	for _, dir := range []string{"/run", "/dev/shm"} {
 		var st unix.Statfs_t
@@ -76,7 +76,7 @@ func memory() string {
 	return "/run"
 }
 
-// ours makes a folder in which nobody else can put anything. Where it lies others may have been before.
+// ours makes a directory in which nobody else can put anything. Where it lies others may have been before.
 func ours(dir string) error {
 	if err := os.Mkdir(dir, 0o711); err == nil || !errors.Is(err, os.ErrExist) {
 		return err
@@ -91,7 +91,7 @@ func ours(dir string) error {
 	return nil
 }
 
-// close removes the agent's folder when it ends, unless launches go on: theirs are in it.
+// close removes the agent's directory when it ends, unless launches continue: theirs are in it.
 func (m *makers) close() { _ = os.Remove(m.run) }
 
 // choose says which maker runs a container; an empty kind leaves it to the engine. Images in files are for makers
@@ -136,7 +136,7 @@ func (m *makers) ociRuntime() string {
 	return ""
 }
 
-// find gives a program's absolute path; empty: there is none.
+// find returns a program's absolute path; empty: there is none.
 func (m *makers) find(name string) string {
 	for _, dir := range append([]string{""}, m.dirs...) {
 		if p, err := exec.LookPath(dir + name); err == nil {
@@ -172,7 +172,7 @@ func (a *Agent) launchByMaker(l *wire.Launch) {
 	l.Program.Argv, l.Program.LoginEnv, l.Program.PMI = []string{beside("bireme-container")}, false, nil
 }
 
-// folders makes the launch's folder and that of its user's images.
+// directories makes the launch's directory and that of its user's images.
 func (m *makers) folders(l *wire.Launch) (run, images string, err error) {
 	run = m.folder(l.Key)
 	images = filepath.Join(m.images, strconv.FormatUint(uint64(l.Identity.UID), 10))
@@ -194,7 +194,7 @@ func (m *makers) folders(l *wire.Launch) (run, images string, err error) {
 
 func (m *makers) folder(k wire.Key) string { return filepath.Join(m.run, k.String()) }
 
-// said reads a short file of a launch's folder, which is its user's.
+// said reads a short file of a launch's directory, which is its user's.
 func (m *makers) said(k wire.Key, name string) (string, bool) {
 	f, err := os.OpenFile(filepath.Join(m.folder(k), name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -208,13 +208,13 @@ func (m *makers) said(k wire.Key, name string) (string, bool) {
 	return strings.ToValidUTF8(string(b), "?"), err == nil
 }
 
-// made tells whether a launch was a maker's.
+// made reports whether a launch was a maker's.
 func (m *makers) made(k wire.Key) bool {
 	_, err := os.Lstat(m.folder(k))
 	return err == nil
 }
 
-// amend puts into an end why the container could not be made. It tells whether x changed.
+// amend puts into an end why the container could not be made. It reports whether x changed.
 func (m *makers) amend(x *wire.Exited) bool {
 	text, ok := m.said(x.Key, launcher.FaultFile)
 	if !ok || x.Cause != wire.CauseNone {
@@ -224,10 +224,10 @@ func (m *makers) amend(x *wire.Exited) bool {
 	return true
 }
 
-// forget removes the folder of a launch.
+// forget removes the directory of a launch.
 func (m *makers) forget(k wire.Key) error { return os.RemoveAll(m.folder(k)) }
 
-// keep removes the folders of launches that nobody knows.
+// keep removes the directories of launches that nobody knows.
 func (m *makers) keep(alive func(key string) bool) error {
 	list, err := os.ReadDir(m.run)
 	if errors.Is(err, os.ErrNotExist) {

@@ -12,7 +12,7 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// prefetch has an image that the cluster wants put where all users find it. It tells whether that is a maker's work
+// prefetch has an image that the cluster wants put where all users find it. It reports whether that is a maker's work
 // here.
 func (m *makers) prefetch(ref string) (bool, error) {
 	c := &wire.Container{Images: filepath.Join(m.images, launcher.Shared)}
@@ -46,7 +46,7 @@ func (m *makers) trim(limit int64, wanted []string) error {
 			return err
 		}
 		for _, name := range names {
-			// others may be quicker, and the folder is the user's
+			// others may be quicker, and the directory is the user's
 			if st, err := os.Lstat(name); err == nil && st.Mode().IsRegular() {
 				all = append(all, image{name, st})
 			}

@@ -51,7 +51,7 @@ func (a *Agent) renewKeeper(ctx context.Context) {
 	}
 }
 
-// stale tells whether a keeper runs another program than the one it would be started from now, and which that is.
+// stale reports whether a keeper runs another program than the one it would be started from now, and which that is.
 func (k KeeperSpec) stale(pid int) (want os.FileInfo, stale bool) {
 	want, err := os.Stat(k.Program)
 	if err != nil {
@@ -61,7 +61,7 @@ func (k KeeperSpec) stale(pid int) (want os.FileInfo, stale bool) {
 	return want, err == nil && !os.SameFile(want, have)
 }
 
-// calm tells whether nothing runs.
+// calm reports whether nothing runs.
 func (l *ledger) calm() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

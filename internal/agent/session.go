@@ -35,7 +35,7 @@ type session struct {
 	first int64
 }
 
-// connect dials and runs one session. welcomed tells whether it came so far that the server was found good.
+// connect dials and runs one session. welcomed reports whether it came so far that the server was found good.
 func (a *Agent) connect(ctx context.Context) (welcomed bool, err error) {
 	c, err := a.up.upgrade(ctx, wire.PathAgent, "bireme-agent")
 	if err != nil {
@@ -305,7 +305,7 @@ func (s *session) beat() {
 	}
 }
 
-// rest gives memory back to the machine when the start or the last job is over: an idle agent is one of many things
+// rest returns memory to the system when the start or the last job is over: an idle agent is one of many things
 // there.
 func (a *Agent) rest() {
 	a.ledger.mu.Lock()
@@ -334,7 +334,7 @@ func (s *session) renew(seq int64) {
 	s.a.renewFence(sent)
 }
 
-// impatient is a connection that gives up on a peer that takes nothing for a while, so that no sender waits for ever.
+// impatient is a connection that gives up on a peer that takes nothing for a while, so that no sender waits forever.
 type impatient struct{ net.Conn }
 
 const patience = 30 * time.Second

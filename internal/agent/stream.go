@@ -29,7 +29,7 @@ type item struct {
 	header  any
 	payload []byte
 	ack     *wire.DataAck // to the keeper, once it is sent
-	frame   wire.Frame    // what payload lies in, free once it is sent
+	frame   wire.Frame    // what payload is in, free once it is sent
 }
 
 // stepStream carries the stdio of a step between its keeper and the server, which joins it to the waiting srun. What
@@ -99,7 +99,7 @@ func (st *stepStream) launched(f wire.Flow) {
 	st.ranks, st.readers = f.Ranks, f.Readers
 }
 
-// found takes up the streams of a step that an agent before us started. srun may not have heard of the start, nor of
+// found takes up the streams of a step that an agent before us started. srun may not have learned of the start, nor of
 // the tasks that have ended since; it takes both twice.
 func (a *Agent) found(f wire.Flow) {
 	if a.streamOf(f.Key) == nil {
@@ -131,7 +131,7 @@ func (st *stepStream) taken(f wire.Flow) {
 	}
 }
 
-// busy tells whether somebody still carries the step's streams: the keeper must not forget what it holds of them.
+// busy reports whether somebody still carries the step's streams: the keeper must not forget what it holds of them.
 func (st *stepStream) busy() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -280,7 +280,7 @@ func (st *stepStream) apart() {
 	}
 }
 
-// lane gives the input of a task (-1: all).
+// lane returns the input of a task (-1: all).
 func (st *stepStream) lane(task int) *inputLane {
 	in := st.input[task]
 	if in == nil {
@@ -392,7 +392,7 @@ func (st *stepStream) dial(ctx context.Context) (net.Conn, error) {
 	return c, err
 }
 
-// answered tells whether an error is a server's word on a stream.
+// answered reports whether an error is a server's word on a stream.
 func answered(err error) bool {
 	return slices.Contains([]core.Code{core.NotFound, core.Gone, core.Denied, core.Conflict}, core.CodeOf(err))
 }
@@ -591,7 +591,7 @@ func (st *stepStream) feed(ctx context.Context, h wire.IOHeader, data []byte) er
 	return nil
 }
 
-// feedTask passes input on to one task (-1: all) and tells whether it was wanted.
+// feedTask passes input on to one task (-1: all) and reports whether it was wanted.
 func (st *stepStream) feedTask(ctx context.Context, task int, seq int64, data []byte) (passed bool, err error) {
 	eof := len(data) == 0
 	for {

@@ -60,7 +60,7 @@ func TestLinked(t *testing.T) {
 	}
 }
 
-// deps gives the imports of every package a program links.
+// deps returns the imports of every package a program links.
 func deps(t *testing.T, program string) map[string][]string {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports", "./"+program)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A pkg is one folder of Go files, parsed without regard to build tags.
+// A pkg is one directory of Go files, parsed without regard to build tags.
 type pkg struct {
 	dir   string // relative to the module, with slashes
 	files []file
@@ -133,7 +133,7 @@ func (f file) uses(importPath string, visit func(name string, pos token.Pos)) {
 	})
 }
 
-// ours gives the folder of an import path of this module.
+// ours returns the directory of an import path of this module.
 func ours(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, modulePath+"/")
 }

@@ -7,7 +7,7 @@ import (
 
 const modulePath = "bireme.dev/bireme"
 
-// A room is a folder with everything below it that is not a room of its own.
+// A room is a directory with everything below it that is not a room of its own.
 type room struct {
 	why  string            // its one job, printed when someone enters without leave
 	may  map[string]string // room it may import -> the reason
@@ -143,13 +143,13 @@ var rooms = map[string]room{
 	}},
 }
 
-// ignored are folders that are no part of the product's graph.
+// ignored are directories that are no part of the product's graph.
 var ignored = map[string]bool{
 	"tools": true, // a module of its own
 }
 
-// roomOf gives the room a package folder belongs to: the longest room name that
-// is the folder or one of its parents, or "" for none.
+// roomOf returns the room a package directory belongs to: the longest room name that
+// is the directory or one of its parents, or "" for none.
 func roomOf(dir string) string {
 	for d := dir; d != "."; d = path.Dir(d) {
 		if _, ok := rooms[d]; ok {
@@ -201,7 +201,7 @@ var seeded = map[string]bool{
 	"Rand": true, "Source": true, "Source64": true, "Zipf": true, "PCG": true, "ChaCha8": true,
 }
 
-// confined are modules that may be imported only below the named folders.
+// confined are modules that may be imported only below the named directories.
 var confined = []struct {
 	modules []string
 	below   []string
@@ -268,7 +268,7 @@ var vague = map[string]bool{
 	"type": true, "types": true, "model": true, "models": true,
 }
 
-// within reports whether an import path or folder is one of the given or lies
+// within reports whether an import path or directory is one of the given or lies
 // below it. An entry that ends in a slash means strictly below.
 func within(p string, prefixes []string) bool {
 	for _, pre := range prefixes {

@@ -70,8 +70,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// A size names something that is measured: the package of a folder ("package internal/sched"), a type
-// ("type internal/server/api.API"), or the lines over maxLineColumns below a folder ("lines internal/sched").
+// A size names something that is measured: the package of a directory ("package internal/sched"), a type
+// ("type internal/server/api.API"), or the lines over maxLineColumns below a directory ("lines internal/sched").
 type size struct{ kind, name string }
 
 func (s size) String() string { return s.kind + " " + s.name }
@@ -120,8 +120,8 @@ func measure(root fs.FS) (map[size]int, error) {
 	return out, nil
 }
 
-// lineGroup gives the folder under which the long lines of a package are counted: the first two elements of its path,
-// so that moving code into a sub-package changes no number.
+// lineGroup returns the directory under which the long lines of a package are counted: the first two elements of its
+// path, so that moving code into a sub-package changes no number.
 func lineGroup(dir string) string {
 	parts := strings.SplitN(dir, "/", 3)
 	return path.Join(parts[:min(2, len(parts))]...)
@@ -190,7 +190,7 @@ func firstParameter(fn *ast.FuncDecl) string {
 	return ""
 }
 
-// typeName gives the name of a type of the same package behind pointers and type parameters, or "".
+// typeName returns the name of a type of the same package behind pointers and type parameters, or "".
 func typeName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -240,7 +240,7 @@ func parseSizes(text string) (map[size]sizeLimit, error) {
 	return table, errors.Join(errs...)
 }
 
-// compareSizes gives what is larger than its limit or its row allows, and which rows could be lower.
+// compareSizes returns what is larger than its limit or its row allows, and which rows could be lower.
 func compareSizes(measured map[size]int, table map[size]sizeLimit) (tooLarge, couldShrink []string) {
 	bySize := func(a, b size) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name)) }
 	for _, s := range slices.SortedFunc(maps.Keys(measured), bySize) {
@@ -267,7 +267,7 @@ func compareSizes(measured map[size]int, table map[size]sizeLimit) (tooLarge, co
 	return tooLarge, couldShrink
 }
 
-// lowerSizes gives the table with each number lowered to the measured size and rows within their limit deleted.
+// lowerSizes returns the table with each number lowered to the measured size and rows within their limit deleted.
 func lowerSizes(text string, measured map[size]int) []byte {
 	var out bytes.Buffer
 	for line := range strings.Lines(text) {

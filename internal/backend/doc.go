@@ -1,2 +1,2 @@
-// Package backend is where nodes come from: one folder each. internal/server/fleet drives them.
+// Package backend is where nodes come from: one directory each. internal/server/fleet drives them.
 package backend

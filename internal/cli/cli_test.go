@@ -90,7 +90,7 @@ func TestScripts(t *testing.T) {
 }
 
 // canned is a server whose answers are files: api/GET_jobs_12 answers GET /api/v1/jobs/12; with api/GET_jobs_12.1, .2,
-// … the n-th request gets the n-th, and the last one for ever. A first line "HTTP 409" sets the status, "HANG" keeps
+// … the n-th request gets the n-th, and the last one forever. A first line "HTTP 409" sets the status, "HANG" keeps
 // the answer open until the caller leaves. What was asked is written to the file requests. What has no file is not
 // found.
 type canned struct {

@@ -44,7 +44,7 @@ func (a *App) linksCommand() *cobra.Command {
 const slurmMain = "bireme-slurm"
 
 // targets are the programs that links may lead to, found through links of their own; new ones lead to the first. That
-// is slurmMain where it lies beside this program, which does for it elsewhere.
+// is slurmMain where it is next to this program, which does for it elsewhere.
 func (a *App) targets() ([]string, error) {
 	exe, err := a.Exe()
 	if err != nil {

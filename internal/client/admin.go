@@ -63,7 +63,7 @@ func (c *PeopleClient) NewProject(ctx context.Context, p *core.Project) error {
 	return c.do(ctx, call{method: "POST", path: api + "/projects", body: p}, nil)
 }
 
-// PutMember gives a user a role in a project; the empty role takes the user out.
+// PutMember sets the role of a user in a project; the empty role takes the user out.
 func (c *PeopleClient) PutMember(ctx context.Context, project core.ProjectName, user core.UserName,
 	role core.Role,
 ) error {

@@ -318,7 +318,7 @@ type NewStep struct {
 	// Programs are what each task runs, if they do not all run Argv: the first that names its rank.
 	Programs []TaskProgram `json:"programs,omitempty"`
 	// Component is in which component of a het job it runs, Het what runs beside it in others: one world of tasks,
-	// whose ranks go on from one to the next. What is said of streams and of the caller is said here for all.
+	// whose ranks continue from one to the next. What is said of streams and of the caller is said here for all.
 	Component int32     `json:"component,omitempty"`
 	Het       []NewStep `json:"het,omitempty"`
 }

@@ -191,7 +191,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 	c.set.Servers, c.ends = nil, nil
 	e, _ := newEndpoint("unix:"+filepath.Join(t.TempDir(), "gone.sock"), "")
-	c.ends = []*endpoint{e} // the folder is there: the server may be starting
+	c.ends = []*endpoint{e} // the directory is there: the server may be starting
 	if _, err = c.Cluster(t.Context()); !Unreachable(err) || tries != 1 {
 		t.Fatalf("after %d waits: %v", tries, err)
 	}

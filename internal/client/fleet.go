@@ -92,7 +92,7 @@ func (c *FleetClient) Fleets(ctx context.Context) (*FleetList, error) {
 	return everyPage(read, func(to, from *FleetList) { to.Fleets = append(to.Fleets, from.Fleets...) })
 }
 
-// Fleet gives one.
+// Fleet returns one.
 func (c *FleetClient) Fleet(ctx context.Context, name string) (*Fleet, error) {
 	return get[Fleet](ctx, c, api+"/fleets/"+url.PathEscape(name), nil)
 }

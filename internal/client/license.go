@@ -10,7 +10,7 @@ import (
 type License struct {
 	core.License
 	Used     int64 `json:"used"`     // by jobs
-	Reserved int64 `json:"reserved"` // by advance reservations that go on
+	Reserved int64 `json:"reserved"` // by active advance reservations
 }
 
 // Free is what jobs leave.

@@ -43,7 +43,7 @@ func listenerAt(path string, uid, self uint32) error {
 
 func userText(uid uint32) string { return "user " + strconv.FormatUint(uint64(uid), 10) }
 
-// CheckFolder refuses a folder that somebody but root and the caller made or may have made, or may write to: what
+// CheckFolder refuses a directory that somebody but root and the caller made or may have made, or may write to: what
 // lies there would be taken for the caller's own, settings and links to other files included.
 func CheckFolder(dir string) error { return folderOf(dir, uint32(os.Geteuid())) }
 
@@ -60,7 +60,7 @@ func folderOf(dir string, self uint32) error {
 	return nil
 }
 
-// pathOwner gives the owner of the folder a socket lies in, if nobody but root, the caller and that owner can put
+// pathOwner returns the owner of the directory a socket is in, if nobody but root, the caller and that owner can put
 // something else in its place.
 func pathOwner(path string, self uint32) (uint32, error) {
 	owner, mode, err := folderOwner(filepath.Dir(path), self)
@@ -70,8 +70,8 @@ func pathOwner(path string, self uint32) (uint32, error) {
 	return owner, err
 }
 
-// folderOwner gives a folder's owner and mode, if nobody but root, the caller and that owner can put something else
-// in its place. What lies in a folder that others may write to must be root's or the caller's own.
+// folderOwner returns a directory's owner and mode, if nobody but root, the caller and that owner can put something
+// else in its place. What is in a directory that others may write to must be root's or the caller's own.
 func folderOwner(path string, self uint32) (owner uint32, mode fs.FileMode, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {

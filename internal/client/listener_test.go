@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The owner of a socket's folder may listen there, if nobody else could have made the folder.
+// The owner of a socket's directory may listen there, if nobody else could have made the directory.
 func TestPathOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -84,7 +84,7 @@ func TestPlainHTTPIsRefused(t *testing.T) {
 	}
 }
 
-// A daemon works in folders of its own user and of root, which nobody else may write to or have made.
+// A daemon works in directories of its own user and of root, which nobody else may write to or have made.
 func TestFolderOf(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

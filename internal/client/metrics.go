@@ -24,7 +24,7 @@ type MetricGPU struct {
 	Memory core.Bytes    `json:"memory,omitempty"`
 }
 
-// Metrics tells what a job used.
+// Metrics returns what a job used.
 func (c *JobClient) Metrics(ctx context.Context, id string) (*Metrics, error) {
 	return get[Metrics](ctx, c, jobPath(id, "/metrics"), nil)
 }

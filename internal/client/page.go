@@ -28,7 +28,7 @@ func everyPage[T any, L paged[T]](read func(url.Values) (L, error), add func(to,
 			return nil, err
 		}
 		add(out, next)
-		if *at == *next.page() { // it does not go on
+		if *at == *next.page() { // it does not continue
 			break
 		}
 		*at = *next.page()

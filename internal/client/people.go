@@ -41,7 +41,7 @@ func (c *TokenClient) NewToken(ctx context.Context, t *NewToken) (*NewTokenMade,
 	return out, nil
 }
 
-// RotateToken gives a token another secret. Like NewToken it is not sent again once received.
+// RotateToken replaces the secret of a token. Like NewToken it is not sent again once received.
 func (c *TokenClient) RotateToken(ctx context.Context, id string, in *RotateToken) (*NewTokenMade, error) {
 	out := new(NewTokenMade)
 	if err := c.do(ctx, call{method: "POST", path: api + "/tokens/" + url.PathEscape(id) + "/rotate", body: in},
@@ -73,7 +73,7 @@ func (c *PeopleClient) Users(ctx context.Context) (*UserList, error) {
 	return everyPage(read, func(to, from *UserList) { to.Users = append(to.Users, from.Users...) })
 }
 
-// User gives one user.
+// User returns one user.
 func (c *PeopleClient) User(ctx context.Context, name core.UserName) (*core.User, error) {
 	return get[core.User](ctx, c, api+"/users/"+url.PathEscape(string(name)), nil)
 }
@@ -86,7 +86,7 @@ func (c *PeopleClient) Projects(ctx context.Context) (*ProjectList, error) {
 	return everyPage(read, func(to, from *ProjectList) { to.Projects = append(to.Projects, from.Projects...) })
 }
 
-// Find gives the project of a name.
+// Find returns the project of a name.
 func (l *ProjectList) Find(name core.ProjectName) (*core.Project, bool) {
 	for i := range l.Projects {
 		if l.Projects[i].Name == name {

@@ -27,7 +27,7 @@ type PolicyList struct {
 	Page
 }
 
-// Policy gives every QOS and the tree of projects.
+// Policy returns every QOS and the tree of projects.
 func (c *PolicyClient) Policy(ctx context.Context) (*core.Policy, error) {
 	read := func(q url.Values) (*PolicyList, error) { return get[PolicyList](ctx, c, api+"/policy", q) }
 	list, err := everyPage(read, func(to, from *PolicyList) {

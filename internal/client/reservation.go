@@ -7,7 +7,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Reservation is an advance reservation as the API shows it: its times are those of the occurrence that goes on or
+// Reservation is an advance reservation as the API shows it: its times are those of the occurrence that is active or
 // comes next.
 type Reservation struct {
 	core.AdvanceReservation
@@ -39,7 +39,7 @@ func (c *ReservationClient) Reservations(ctx context.Context) (*ReservationList,
 	})
 }
 
-// Reservation gives one.
+// Reservation returns one.
 func (c *ReservationClient) Reservation(ctx context.Context, name string) (*Reservation, error) {
 	return get[Reservation](ctx, c, api+"/reservations/"+url.PathEscape(name), nil)
 }

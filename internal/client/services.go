@@ -81,7 +81,7 @@ func (c *ClusterClient) Ping(ctx context.Context) error {
 	return c.once().do(ctx, call{method: "GET", path: api + "/ping"}, nil)
 }
 
-// Cluster tells what the cluster is.
+// Cluster returns what the cluster is.
 func (c *ClusterClient) Cluster(ctx context.Context) (*Cluster, error) {
 	return get[Cluster](ctx, c, api+"/cluster", nil)
 }
@@ -174,7 +174,7 @@ func (c *JobClient) briefs(ctx context.Context, v url.Values) (*BriefList, error
 	return DecodeBriefs(data)
 }
 
-// Job gives one job, or an array's record and its started tasks; id is "12" or "12_3".
+// Job returns one job, or an array's record and its started tasks; id is "12" or "12_3".
 func (c *JobClient) Job(ctx context.Context, id string) (*JobList, error) {
 	return c.jobPages(ctx, jobPath(id, ""), url.Values{}, 0)
 }
@@ -244,21 +244,21 @@ func (c *JobClient) cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
 	return out, nil //nolint:nilerr // what was answered stands, and says which jobs were not reached
 }
 
-// Script gives a job's script.
+// Script returns a job's script.
 func (c *JobClient) Script(ctx context.Context, id string) ([]byte, error) {
 	var data []byte
 	err := c.do(ctx, call{method: "GET", path: jobPath(id, "/script"), again: always}, &data)
 	return data, err
 }
 
-// Env gives a job's environment as it was submitted, NUL-separated.
+// Env returns a job's environment as it was submitted, NUL-separated.
 func (c *JobClient) Env(ctx context.Context, id string) ([]byte, error) {
 	var data []byte
 	err := c.do(ctx, call{method: "GET", path: jobPath(id, "/env"), again: always}, &data)
 	return data, err
 }
 
-// Why tells why a job is as it is.
+// Why returns why a job is as it is.
 func (c *JobClient) Why(ctx context.Context, id string) (*Why, error) {
 	return get[Why](ctx, c, jobPath(id, "/why"), nil)
 }
@@ -277,7 +277,7 @@ func (c *JobClient) Steps(ctx context.Context, id string) (*StepList, error) {
 	return get[StepList](ctx, c, jobPath(id, "/steps"), nil)
 }
 
-// Release gives an interactive allocation back.
+// Release ends an interactive allocation.
 func (c *JobClient) Release(ctx context.Context, id string, exit core.Exit) error {
 	return c.do(ctx, call{method: "POST", path: jobPath(id, "/release"), body: Release{Exit: exit}, again: always}, nil)
 }
@@ -288,7 +288,7 @@ func (c *NodeClient) Nodes(ctx context.Context) (*NodeList, error) {
 	return everyPage(read, func(to, from *NodeList) { to.Nodes = append(to.Nodes, from.Nodes...) })
 }
 
-// Node gives one node.
+// Node returns one node.
 func (c *NodeClient) Node(ctx context.Context, name core.NodeName) (*Node, error) {
 	return get[Node](ctx, c, api+"/nodes/"+url.PathEscape(string(name)), nil)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // DefaultSocket is where an installed server listens for local callers, AgentSocket where a node's agent does: its
-// folder is root's, the other one the server's own user's.
+// directory is root's, the other one the server's own user's.
 const (
 	DefaultSocket = "/run/bireme/bireme.sock"
 	AgentSocket   = "/run/bireme-agent/bireme.sock"
@@ -73,7 +73,7 @@ func SettingsFromEnv() (Settings, error) {
 	return s, nil
 }
 
-// ConfigPath is the user's config file: BIREME_CONFIG, or config.yml in the user's config folder.
+// ConfigPath is the user's config file: BIREME_CONFIG, or config.yml in the user's config directory.
 func ConfigPath() string {
 	if p := os.Getenv("BIREME_CONFIG"); p != "" {
 		return p

@@ -13,7 +13,8 @@ func (s *socketTrip) dialPlain(ctx context.Context) (conn io.ReadWriteCloser, cu
 	return s.dial(ctx)
 }
 
-// checkConn goes by the path alone: nobody but root, the caller and the folder's owner can have put the socket there.
+// checkConn goes by the path alone: nobody but root, the caller and the directory's owner can have put the socket
+// there.
 func (s *socketTrip) checkConn(net.Conn) error {
 	if _, err := pathOwner(s.path, uint32(os.Geteuid())); err != nil {
 		bad := &untrustedError{s.path + ": " + err.Error() + ": nothing was sent"}

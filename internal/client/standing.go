@@ -61,7 +61,7 @@ type ShareList struct {
 	Page
 }
 
-// Key is where a listing of shares goes on after this one. No name holds a blank, so that keys order as names do.
+// Key is where a listing of shares continues after this one. No name holds a blank, so that keys order as names do.
 func (s *Share) Key() string { return string(s.Project) + " " + string(s.User) }
 
 // Standing are the services that tell how jobs, projects and users stand in the queue.

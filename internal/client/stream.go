@@ -20,7 +20,7 @@ const (
 )
 
 // Watch calls f for every event after the given sequence number, until f gives an error, ctx ends or the stream breaks.
-// A watcher goes on after the last Seq it saw; a Gone error says that this is too long ago and it must look afresh.
+// A watcher continues after the last Seq it saw; a Gone error says that this is too long ago and it must look afresh.
 func (c *StreamClient) Watch(ctx context.Context, after int64, f func(*core.Event) error) error {
 	resp, err := c.roundTrip(ctx, call{
 		method: "GET", path: api + "/watch", query: url.Values{"after": {strconv.FormatInt(after, 10)}},

@@ -55,7 +55,7 @@ const (
 type call struct {
 	method, path string
 	query        url.Values
-	body         any // marshalled to JSON; nil: none
+	body         any // marshaled to JSON; nil: none
 	again        again
 	header       http.Header
 	once         bool // the answer is read to its end at once

@@ -142,7 +142,7 @@ type Jobs struct {
 	MaxTasks     int64     `yaml:"max_tasks_per_node"` // of a step, as Slurm's MaxTasksPerNode
 	StrictSubmit bool      `yaml:"strict_submit"`      // refuse what can never start, in every front end
 	MaxRequeues  int32     `yaml:"max_requeues"`
-	// ResvOverrun is how long what runs in an advance reservation may go on after its end, as Slurm's ResvOverRun.
+	// ResvOverrun is how long what runs in an advance reservation may continue after its end, as Slurm's ResvOverRun.
 	ResvOverrun TimeLimit `yaml:"reservation_overrun"`
 }
 
@@ -153,8 +153,8 @@ type Priority struct {
 	MaxAge     Duration        `yaml:"max_age"` // waiting counts no further
 	FavorSmall bool            `yaml:"favor_small"`
 	Flags      []string        `yaml:"flags"`           // as Slurm's PriorityFlags
-	HalfLife   Duration        `yaml:"decay_half_life"` // of usage; 0: it is kept for ever
-	// when usage starts anew: none, now, daily, weekly, monthly, quarterly, yearly
+	HalfLife   Duration        `yaml:"decay_half_life"` // of usage; 0: it is kept forever
+	// when usage starts again: none, now, daily, weekly, monthly, quarterly, yearly
 	Reset      string   `yaml:"usage_reset"`
 	CalcPeriod Duration `yaml:"calc_period"` // between two calculations of all that waits
 	Dampening  int64    `yaml:"dampening"`   // of classic fair-share
@@ -257,7 +257,7 @@ type Mail struct {
 	User    string `yaml:"user"`    // whom the program runs as where the server is root; never root
 }
 
-// Retention says how long things stay. Zero: for ever.
+// Retention says how long things stay. Zero: forever.
 type Retention struct {
 	Events    Duration `yaml:"events"`
 	MaxEvents int64    `yaml:"max_events"`
@@ -268,7 +268,7 @@ type Retention struct {
 	Tokens    Duration `yaml:"tokens"` // that have expired or were revoked
 }
 
-// Default gives the settings of a site that wrote none.
+// Default returns the settings of a site that wrote none.
 func Default() *Config {
 	return &Config{
 		Cluster:      "bireme",
@@ -345,13 +345,13 @@ func (c *Config) Store() string {
 	return c.Server.Store
 }
 
-// Logs is the folder of the log store.
+// Logs is the directory of the log store.
 func (c *Config) Logs() string { return filepath.Join(c.Dir, "logs") }
 
-// Samples is the folder of what jobs used, moment by moment.
+// Samples is the directory of what jobs used, moment by moment.
 func (c *Config) Samples() string { return filepath.Join(c.Dir, "samples") }
 
-// Uploads is the folder of files that clients send ahead of the runs that use them.
+// Uploads is the directory of files that clients send ahead of the runs that use them.
 func (c *Config) Uploads() string { return filepath.Join(c.Dir, "uploads") }
 
 // CAFile is where the CA's certificate is written for clients.

@@ -8,7 +8,7 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 )
 
-// CorePartitions gives the partitions in core's words, cluster-wide defaults filled in.
+// CorePartitions returns the partitions as types of core, cluster-wide defaults filled in.
 func (c *Config) CorePartitions() []core.Partition {
 	list := make([]core.Partition, 0, len(c.Partitions))
 	for _, p := range c.Partitions {
@@ -53,7 +53,7 @@ func names[T ~string](list []string) (out []T) {
 	return out
 }
 
-// CoreNodes gives the static nodes in core's words, in the order of the file. The Config has been checked.
+// CoreNodes returns the static nodes as types of core, in the order of the file. The Config has been checked.
 func (c *Config) CoreNodes() []*core.Node {
 	var list []*core.Node
 	for _, n := range c.Nodes {

@@ -18,12 +18,12 @@ type Health struct {
 	Return bool     `yaml:"return"` // a node that was drained by a check comes back when nothing is wrong any more
 
 	Every         Duration `yaml:"every"`          // between two looks at what follows; 0: never
-	Disk          string   `yaml:"disk"`           // of the agent's folder, jobs' temporary folders and /tmp
+	Disk          string   `yaml:"disk"`           // of the agent's directory, jobs' temporary directories and /tmp
 	DiskPercent   int64    `yaml:"disk_percent"`   // used at most
 	Memory        string   `yaml:"memory"`         //
 	MemoryPercent int64    `yaml:"memory_percent"` // used at most
 	Mount         string   `yaml:"mount"`          //
-	Mounts        []string `yaml:"mounts"`         // folders that must be mounted
+	Mounts        []string `yaml:"mounts"`         // directories that must be mounted
 	Skew          string   `yaml:"skew"`           //
 	MaxSkew       Duration `yaml:"max_skew"`       // between a node's clock and the server's
 	GPUProcesses  string   `yaml:"gpu_processes"`  // that hold a GPU while no job has one

@@ -37,7 +37,7 @@ func parseLicense(text string) (core.License, error) {
 	return l, nil
 }
 
-// CoreLicenses gives the licenses, by name. The Config has been checked.
+// CoreLicenses returns the licenses, by name. The Config has been checked.
 func (c *Config) CoreLicenses() []core.License {
 	var list []core.License
 	for _, text := range c.Licenses {

@@ -77,7 +77,7 @@ func (d *decoder) checkOffers(c *Config) {
 	}
 }
 
-// CoreOffers gives the offers, by name. The Config has been checked.
+// CoreOffers returns the offers, by name. The Config has been checked.
 func (c *Config) CoreOffers() []core.Offer {
 	var list []core.Offer
 	for i := range c.Offers {

@@ -13,7 +13,7 @@ type Preemption struct {
 	Type string `yaml:"type"`
 	// off, cancel, requeue or suspend; "within" and "priority" may follow, after a comma
 	Mode       string   `yaml:"mode"`
-	Grace      Duration `yaml:"grace"`       // between TERM and KILL; 0: as when a job is cancelled
+	Grace      Duration `yaml:"grace"`       // between TERM and KILL; 0: as when a job is canceled
 	ExemptTime Duration `yaml:"exempt_time"` // a job runs so long before it may be preempted
 	Order      string   `yaml:"order"`       // of equals, who goes first: least_lost, youngest, smallest
 }
@@ -50,7 +50,7 @@ var preemptOrders = map[string]core.PreemptOrder{
 	"smallest": core.Smallest,
 }
 
-// Core gives it in core's words. The Config has been checked.
+// Core returns it as a type of core. The Config has been checked.
 func (p *Preemption) Core() core.Preemption {
 	c := core.Preemption{
 		Mode: core.PreemptMode(strings.ToLower(p.Mode)), Grace: p.Grace.Seconds(), Exempt: p.ExemptTime.Seconds(),

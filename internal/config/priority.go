@@ -55,7 +55,7 @@ func (d *decoder) checkPriority(c *Config) {
 	}
 }
 
-// Policy gives how priorities are worked out, in the words of policy; ok is false where they are not. The Config has
+// Policy returns how priorities are computed, in the words of policy; ok is false where they are not. The Config has
 // been checked.
 func (p *Priority) Policy() (c policy.Config, ok bool) {
 	if p.Type != "multifactor" {
@@ -74,7 +74,7 @@ func (p *Priority) Policy() (c policy.Config, ok bool) {
 	return c, true
 }
 
-// ResetPeriod gives when usage starts anew. The Config has been checked.
+// ResetPeriod returns when usage starts again. The Config has been checked.
 func (p *Priority) ResetPeriod() policy.ResetPeriod {
 	r, _ := policy.ParseResetPeriod(p.Reset)
 	return r
@@ -115,7 +115,7 @@ func (a *Accounting) Enforced() (Enforced, error) {
 	return e, nil
 }
 
-// Billing gives what the resources of each partition cost. The Config has been checked.
+// Billing returns what the resources of each partition cost. The Config has been checked.
 func (c *Config) Billing() map[core.PartitionName][]policy.Weight {
 	out := map[core.PartitionName][]policy.Weight{}
 	for _, p := range c.Partitions {

@@ -10,7 +10,7 @@ type Private uint16
 
 // The kinds, by Slurm's words for PrivateData.
 const (
-	PrivateAccounts     Private = 1 << iota // projects, but for those one manages
+	PrivateAccounts     Private = 1 << iota // projects, except for those one manages
 	PrivateEvents                           // what happens to nodes
 	PrivateJobs                             // jobs, steps and runs of others
 	PrivateNodes                            // nodes and their state

@@ -27,7 +27,7 @@ const (
 //
 //	go test ./internal/config -run Reference -rewrite
 //
-// writes the page anew. Words alone may differ until then; names and defaults may not.
+// writes the page again. Words alone may differ until then; names and defaults may not.
 func TestSettingsReference(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(settingsPage)

@@ -52,7 +52,7 @@ func differ(path string, a, b reflect.Value, do func(path string, a, b reflect.V
 	}
 }
 
-// Reloaded gives what a running server with c makes of a file that says o: o, but for what needs a restart.
+// Reloaded returns what a running server with c makes of a file that says o: o, except for what needs a restart.
 func (c *Config) Reloaded(o *Config) *Config {
 	out := *o
 	differ("", reflect.ValueOf(c).Elem(), reflect.ValueOf(&out).Elem(), func(path string, was, is reflect.Value) {

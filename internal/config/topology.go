@@ -14,7 +14,7 @@ import (
 type Topology struct {
 	Kind     string   `yaml:"kind"`     // tree, block; empty: nobody says
 	Switches []Switch `yaml:"switches"` // of a tree: leaves have nodes, the others switches
-	Blocks   []Block  `yaml:"blocks"`   // in order: neighbours form larger blocks
+	Blocks   []Block  `yaml:"blocks"`   // in order: neighbors form larger blocks
 	// nodes in a block, and in each larger one; empty: those of the smallest block
 	BlockSizes    []int    `yaml:"block_sizes"`
 	MaxSwitchWait Duration `yaml:"max_switch_wait"` // a job waits for few switches so long at most
@@ -35,7 +35,7 @@ type Block struct {
 
 const defaultSwitchWait = Duration(300 * time.Second)
 
-// CoreTopology gives the topology in core's words; nil if there is none.
+// CoreTopology returns the topology as a type of core; nil if there is none.
 func (c *Config) CoreTopology() *core.Topology {
 	if c.Topology.Kind == "" {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch watches the disk of one folder. The zero value is ready; it is safe for all goroutines.
+// Watch watches the disk of one directory. The zero value is ready; it is safe for all goroutines.
 type Watch struct {
 	mu     sync.Mutex
 	asked  time.Time
@@ -22,8 +22,8 @@ const (
 	askAfter = 8 << 20
 )
 
-// Low tells whether fewer than least bytes are free for the n that somebody is about to write below dir. A disk that
-// was low is well again when an eighth more is free, so that writers do not stop and go on all the time.
+// Low reports whether fewer than least bytes are free for the n that somebody is about to write below dir. A disk that
+// was low is well again when an eighth more is free, so that writers do not stop and continue all the time.
 func (w *Watch) Low(dir string, least, n int64) bool {
 	if least <= 0 {
 		return false
@@ -47,7 +47,7 @@ func (w *Watch) Low(dir string, least, n int64) bool {
 	return w.isLow
 }
 
-// IsLow tells what Low told last.
+// IsLow returns what Low last returned.
 func (w *Watch) IsLow() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

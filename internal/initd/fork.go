@@ -142,8 +142,8 @@ func (p *place) fork(path string, argv []string, tty bool, files []uintptr) (int
 	return syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: p.dir, Env: p.vars, Files: files, Sys: sys})
 }
 
-// ours tells whether this process is that user already. Then nothing is to be changed, and without rights nothing could
-// be: root inside may have none (sbatch --container-image).
+// ours reports whether this process is that user already. Then nothing is to be changed, and without rights nothing
+// could be: root inside may have none (sbatch --container-image).
 func (id identity) ours() bool {
 	switch {
 	case int(id.uid) != os.Getuid():

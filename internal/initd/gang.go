@@ -27,7 +27,7 @@ import (
 
 // A job on several nodes has a container on each: a gang. They reach each other by SSH, with keys made of one secret
 // that came with the launch. Each runs a server for it beside the job (jobd.go); what OpenSSH and MPI need to use it
-// lies in memory, below gangDir, and nothing of it on a disk.
+// is in memory, below gangDir, and nothing of it on a disk.
 //
 //	rank 0: bireme-init ── ssh ──► rank 1: bireme-init sshd ─► the job's program there
 //	                    ── ssh ──► rank 2: …
@@ -179,10 +179,10 @@ func gangFiles(g *wire.Gang, id identity) ([]string, error) {
 // self is this program, as every container has it.
 const self = wire.InitInside
 
-// known tells whether the image knows the user by number: OpenSSH serves nobody else.
+// known reports whether the image knows the user by number: OpenSSH serves nobody else.
 func known(id identity) bool { return id.name != "" }
 
-// mounted tells whether a folder is not the container's own: what is written there others may see.
+// mounted reports whether a directory is not the container's own: what is written there others may see.
 func mounted(dir string) bool {
 	var a, b unix.Stat_t
 	return unix.Stat("/", &a) != nil || unix.Stat(dir, &b) == nil && a.Dev != b.Dev

@@ -62,7 +62,7 @@ func Limit(args []string) error {
 	return &os.PathError{Op: "run", Path: args[1], Err: syscall.Exec(args[1], args[2:], os.Environ())}
 }
 
-// executable tells whether there is such a program, as far as can be seen before it is tried.
+// executable reports whether there is such a program, as far as can be seen before it is tried.
 func executable(path, dir string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)

@@ -20,7 +20,7 @@ type ranks struct {
 	masterDone bool // the first one's end is that of all
 }
 
-// ended notes the end of one of them and tells whether that is the end of all: the first that fails, or the last.
+// ended notes the end of one of them and reports whether that is the end of all: the first that fails, or the last.
 func (k *ranks) ended(end wire.RunEnded, master bool) (wire.RunEnded, bool) {
 	if k.over {
 		return end, false

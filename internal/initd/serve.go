@@ -248,7 +248,7 @@ func (s *server) signal(sig wire.RunSignal) {
 	}
 }
 
-// alone tells whether all processes we can see are our own, as in a container. Elsewhere -1 would mean the machine.
+// alone reports whether all processes we can see are our own, as in a container. Elsewhere -1 would mean the machine.
 func alone() bool { return os.Getpid() == 1 }
 
 // killAll ends every process and returns when none is left.

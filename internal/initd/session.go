@@ -221,7 +221,7 @@ func (s *session) begin(cmd *exec.Cmd) error {
 	return nil
 }
 
-// wait waits for the command, or for the client's end: what goes on without a client goes on without us.
+// wait waits for the command, or for the client's end: what continues without a client continues without us.
 func (s *session) wait(cmd *exec.Cmd) error {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }() // until it ends, or we do
@@ -245,7 +245,7 @@ func (s *session) terminal() *os.File {
 	return s.tty
 }
 
-// exit tells how the program ended.
+// exit returns how the program ended.
 func (s *session) exit(code int, signal string) {
 	if signal != "" {
 		_, _ = s.ch.SendRequest("exit-signal", false, ssh.Marshal(struct {

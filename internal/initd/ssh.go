@@ -21,7 +21,7 @@ import (
 
 // SSH serves the SSH protocol on one stream until its other end closes it. There is nobody to convince: who has such a
 // stream was let in by the cluster, and the stream is that person's own. For the same reason the host's key is made
-// anew.
+// again.
 func SSH(in io.ReadCloser, out io.WriteCloser) error {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

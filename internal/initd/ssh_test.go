@@ -40,7 +40,7 @@ func connect(t *testing.T) (*ssh.Client, <-chan error) {
 	return c, ended
 }
 
-// lasting is a process in the background that hears of no end; it begins by telling its number.
+// lasting is a process in the background that learns of no end; it begins by telling its number.
 const lasting = `trap '' HUP; sleep 1000 & echo $!; `
 
 func openSession(t *testing.T, c *ssh.Client) (*ssh.Session, *bufio.Reader) {
@@ -92,7 +92,7 @@ func TestTerminalEnds(t *testing.T) {
 	}
 }
 
-// TestClientGone: a server ends with its client, whatever was begun goes on or not.
+// TestClientGone: a server ends with its client, whatever was begun continues or not.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []string{lasting + "sleep 1000", lasting + "exit 0"} {

@@ -169,7 +169,7 @@ func TestAuditTellsOfHiddenJobs(t *testing.T) {
 }
 
 // A run that private_data hides cannot be stopped by others: they are told that there is none, in the words for a name
-// that never was one, and the audit log has a denial with the owner. The run goes on.
+// that never was one, and the audit log has a denial with the owner. The run continues.
 func TestHiddenRunCannotBeStopped(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t, "private_data=jobs")

@@ -57,7 +57,7 @@ func TestNamesAreNotTakenOver(t *testing.T) {
 	}
 }
 
-// A revoked certificate stays revoked when the name joins anew, when its holder asks to renew, and over a restart.
+// A revoked certificate stays revoked when the name joins again, when its holder asks to renew, and over a restart.
 func TestRevokedStaysRevoked(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)

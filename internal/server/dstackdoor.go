@@ -72,7 +72,7 @@ func (c *certFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// keep goes on with the certificate that there is.
+// keep continues with the certificate that there is.
 func (c *certFiles) keep(err error) (*tls.Certificate, error) {
 	if c.pair == nil {
 		return nil, fmt.Errorf("%s, %s: %w", c.cert, c.key, err)

@@ -27,7 +27,7 @@ func (s *server) env() hub.Env {
 	}
 }
 
-// hetEnv gives the variables of a het job's script that tell of all components.
+// hetEnv returns the variables of a het job's script that tell of all components.
 func (s *server) hetEnv(j *core.Job) []string {
 	ref := j.Spec.More().Het
 	if ref == nil {
@@ -45,7 +45,7 @@ func (s *server) hetEnv(j *core.Job) []string {
 	return slurm.HetEnv(all)
 }
 
-// runEnv gives the variables of a job that is a YAML run on its rank-th node.
+// runEnv returns the variables of a job that is a YAML run on its rank-th node.
 func (s *server) runEnv(j *core.Job, rank int) []string {
 	if j.Spec.Run == "" {
 		return nil
@@ -58,7 +58,7 @@ func (s *server) runEnv(j *core.Job, rank int) []string {
 	return dstack.RunEnv(j, hub.Together(now, j), id, rank, addressIn(now))
 }
 
-// addressIn gives the address of a node; a name that resolves is as good.
+// addressIn returns the address of a node; a name that resolves is as good.
 func addressIn(now *state.Snapshot) func(core.NodeName) string {
 	return func(name core.NodeName) string {
 		if n, ok := now.Node(name); ok && n.Host.Addr != "" {

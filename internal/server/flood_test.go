@@ -34,7 +34,7 @@ func openStream(t *testing.T, s *servertest.Server, path, token string) *http.Re
 	return resp
 }
 
-// One user's requests beyond the rate are refused by the name of the limit; another's go on, and so do the
+// One user's requests beyond the rate are refused by the name of the limit; another's continue, and so do the
 // administrator's.
 func TestRequestsOfAUserAreLimited(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 
 // holder names this server to the lease. A holder takes its own lease over at once, so that a restart after a crash
 // need not wait for the lease to expire; two servers must therefore never have one name. It holds a random word that is
-// kept in the server's folder, which one process at a time works in.
+// kept in the server's directory, which one process at a time works in.
 func holder(cfg *config.Config) (string, error) {
 	name := cfg.Server.ID
 	if name == "" {

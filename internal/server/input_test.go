@@ -363,7 +363,7 @@ func TestNodesWriteIntoTheOutputOfTheirOwnJobsOnly(t *testing.T) {
 	other.Connect()
 	forge := func() {
 		other.Send(wire.TypeLogChunk, wire.LogChunk{Key: k, Tail: true, End: true}, []byte("forged"))
-		other.AwaitLogAck(k, 6) // and is told to go on
+		other.AwaitLogAck(k, 6) // and is told to continue
 	}
 	forge()
 	own.End(k, func(x *wire.Exited) { x.LogSize = 5 }) // with its output to come

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A database that lacks events which this server has seen is an older copy: ids go on at the mark. Any other one knows
-// its next id itself.
+// A database that lacks events which this server has seen is an older copy: ids continue at the mark. Any other one
+// knows its next id itself.
 func TestJobMark(t *testing.T) {
 	m := newJobMark(t.TempDir(), slog.New(slog.DiscardHandler))
 	if n := m.least(0); n != 0 {

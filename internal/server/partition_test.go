@@ -8,7 +8,7 @@ import (
 	"bireme.dev/bireme/internal/server/servertest"
 )
 
-// TestPartitions: administrators make, change and remove partitions while jobs go on.
+// TestPartitions: administrators make, change and remove partitions while jobs continue.
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)

@@ -15,7 +15,7 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// TestReload: the config file is read again, checked whole, and taken over or refused; jobs go on.
+// TestReload: the config file is read again, checked whole, and taken over or refused; jobs continue.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -98,7 +98,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("partitions %s", names())
 	}
 
-	// By a signal too, and what goes on goes on.
+	// By a signal too, and what continues continues.
 	s.Must("POST", "/api/v1/jobs/cancel", client.Cancel{IDs: []string{idText(made)}}, nil)
 	s.Hangup <- syscall.SIGHUP
 	s.Await("the settings to be read again", func() bool { return names() == "main" })

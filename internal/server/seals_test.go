@@ -178,7 +178,7 @@ func TestOlderStoreIsSealed(t *testing.T) {
 	}
 	s.Start()
 	awaitSealed(t, s, 1)
-	// A page that was once written may keep a remnant in a part that is not used, until the database is written anew.
+	// A page that was once written may keep a remnant in a part that is not used, until the database is written again.
 	if left := countIn(t, s, "OLD-MARKER-77e1"); left > before/100 {
 		t.Fatalf("of %d %d are left", before, left)
 	}

@@ -14,7 +14,7 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// stepCluster gives an interactive allocation over three nodes.
+// stepCluster returns an interactive allocation over three nodes.
 func stepCluster(t *testing.T) (*servertest.Server, map[core.NodeName]*servertest.Agent, core.JobID) {
 	t.Helper()
 	s := servertest.Start(t)

@@ -178,7 +178,7 @@ func (s *step) killOnce() {
 	_ = s.signal(unix.SIGKILL, everyone)
 }
 
-// reapRest makes sure that nothing of the step is left and tells whether it succeeded.
+// reapRest makes sure that nothing of the step is left and reports whether it succeeded.
 func (s *step) reapRest() bool {
 	if s.empty() {
 		return true

@@ -85,7 +85,7 @@ func (s *step) forkHere(th *thread, groups []uint32, env []string, ready []prepa
 	if err != nil {
 		return launchFailed(err)
 	}
-	if chdirErr != nil { // as Slurm 22.05 and 25.05: goes on in /tmp
+	if chdirErr != nil { // as Slurm 22.05 and 25.05: continues in /tmp
 		s.io.notice("couldn't chdir to `%s': %s: going to /tmp instead", l.Program.WorkDir, strerror(chdirErr))
 	}
 	script := ""

@@ -72,7 +72,7 @@ func freedLogStory(t *testing.T, a *agent) {
 	}
 }
 
-// upgradedLogStory: a streamed log goes on over an upgrade, with nothing lost or twice.
+// upgradedLogStory: a streamed log continues over an upgrade, with nothing lost or twice.
 func upgradedLogStory(t *testing.T, a *agent) {
 	l := a.batch(1, "i=0; while [ $i -lt 30000 ]; do echo $i; i=$((i+1)); done")
 	l.Stdio = wire.Stdio{Mode: wire.StdioLog}
@@ -82,7 +82,7 @@ func upgradedLogStory(t *testing.T, a *agent) {
 		r, _ := a.readLog(wire.ReadLog{Key: l.Key, Wait: time.Millisecond})
 		return r.Size > 1000
 	})
-	if r := a.ask(wire.TypeUpgrade, wire.Upgrade{Ref: 1, Path: a.dir}, 1); r.Code == "" { // a folder cannot be executed
+	if r := a.ask(wire.TypeUpgrade, wire.Upgrade{Ref: 1, Path: a.dir}, 1); r.Code == "" { // a directory cannot be executed
 		t.Errorf("%+v", r)
 	}
 	a.send(wire.TypeUpgrade, wire.Upgrade{})

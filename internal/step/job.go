@@ -168,8 +168,8 @@ func (j *job) end(s *step) {
 }
 
 // finish ends the job on this node and returns when nothing of it is left, or cannot be helped. The calling step, if
-// one calls, has ended but for the telling. Whoever comes second waits for the first; only a step does not, because the
-// first waits for it: then it is false.
+// one calls, has ended except for the telling. Whoever comes second waits for the first; only a step does not, because
+// the first waits for it: then it is false.
 func (j *job) finish(caller *step) bool {
 	k := j.k
 	k.mu.Lock()

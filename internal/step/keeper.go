@@ -61,7 +61,7 @@ type Keeper struct {
 	scripts  *spool.Scripts
 	tmps     *spool.TempDirs
 	outputs  intake.Host // of output that is streamed to the server
-	disk     disk.Watch  // of the keeper's folder
+	disk     disk.Watch  // of the keeper's directory
 	limits   rlimit.Set  // the keeper's own, which children inherit
 
 	conn    atomic.Pointer[session]

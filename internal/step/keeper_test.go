@@ -284,7 +284,7 @@ func (a *agent) read(name string) string {
 	return string(b)
 }
 
-// alive tells whether a process runs; a zombie does not.
+// alive reports whether a process runs; a zombie does not.
 func alive(pid int) bool {
 	if unix.Kill(pid, 0) != nil {
 		return false
@@ -293,7 +293,7 @@ func alive(pid int) bool {
 	return ok
 }
 
-// alive tells whether a process runs that a job of this test, whose working directory is the test's, knows by this
+// alive reports whether a process runs that a job of this test, whose working directory is the test's, knows by this
 // number.
 func (a *agent) alive(pid int) bool {
 	if a.hello.Containment != wire.PIDNS {

@@ -67,7 +67,7 @@ func (s *step) openMeeting(tasks []wire.Task) error {
 	return nil
 }
 
-// exchange tells what this node's tasks put and waits for what all did.
+// exchange sends what this node's tasks put and waits for what all did.
 func (m *meeting) exchange(n int, mine map[string]string) (map[string]string, error) {
 	p := m.s.l.Program.PMI
 	if p.Size == len(m.s.l.Program.Tasks) { // all are here

@@ -63,7 +63,7 @@ func Init() {
 	}
 }
 
-// canNamespace tells whether this process may make and enter namespaces.
+// canNamespace reports whether this process may make and enter namespaces.
 func canNamespace() bool {
 	result := make(chan error)
 	go func() {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReaperEndsWaitForStop: who waits for a child to stop at its exec goes on when the child dies before it got there.
+// TestReaperEndsWaitForStop: who waits for a child to stop at its exec continues when the child dies before it got
+// there.
 func TestReaperEndsWaitForStop(t *testing.T) {
 	var mu sync.Mutex
 	var r reaper

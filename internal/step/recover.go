@@ -16,7 +16,7 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// recovery cleans up after a keeper that died in the same folder.
+// recovery cleans up after a keeper that died in the same directory.
 type recovery struct{ k *Keeper }
 
 // recover cleans up after a keeper that died here, and takes over what it had to tell.
@@ -43,7 +43,7 @@ func (r recovery) recover() error {
 			lost[key] = r.lost(key, e.Launch)
 		}
 	}
-	// Before the ends are written down: they say that the job is gone, and then nobody would look for its directories.
+	// Before the ends are recorded: they say that the job is gone, and then nobody would look for its directories.
 	for ref, rec := range k.journal.Jobs {
 		if err := r.sweepLost(ref, rec); err != nil {
 			k.log.Warn("clean up after the keeper before", "job", ref.Job, "err", err)

@@ -126,7 +126,7 @@ func (k *Keeper) serve(s *session) error {
 		if st.io.streams != nil {
 			st.io.streams.resend(s.c)
 		}
-		if x := ends[st]; x != nil { // so that srun hears of the end after all the rest; a break ends this session
+		if x := ends[st]; x != nil { // so that srun learns of the end after all the rest; a break ends this session
 			_ = s.c.Send(wire.TypeExited, x)
 		}
 	}
@@ -155,7 +155,7 @@ func (k *Keeper) send(t wire.Type, header any, payload ...[]byte) {
 	_ = s.c.Send(t, header, payload...) // a broken connection ends its own session
 }
 
-// flows tells whether an srun waits for a step that has started. The keeper's lock is held.
+// flows reports whether an srun waits for a step that has started. The keeper's lock is held.
 func (s *step) flows() bool { return s.started && (len(s.l.Program.Tasks) > 0 || s.io.streams != nil) }
 
 // flowOf tells a new agent of such a step. The keeper's lock is held.

@@ -167,7 +167,7 @@ func (o *stdio) openFile(dir, pattern string, rank, flags int, kept *logFile) (i
 	if path[0] != '/' {
 		path = filepath.Join(dir, path)
 	}
-	// Without O_NONBLOCK a named pipe that nobody reads would hold this thread for ever.
+	// Without O_NONBLOCK a named pipe that nobody reads would hold this thread forever.
 	flags |= unix.O_CLOEXEC | unix.O_NOCTTY | unix.O_NONBLOCK
 	f, err := unix.Open(path, flags, 0o666)
 	if errors.Is(err, unix.ENOENT) && flags&unix.O_CREAT != 0 && os.MkdirAll(filepath.Dir(path), 0o755) == nil {
@@ -320,8 +320,8 @@ func (o *stdio) read(l *logFile, offset int64, n int) (b []byte, err error) {
 	return b, errors.Join(err, spoilt)
 }
 
-// read returns bytes of the file. It opens it anew for reading: by the descriptor while there is one, else by its path,
-// and then only if the path still leads to the same file.
+// read returns bytes of the file. It opens it again for reading: by the descriptor while there is one, else by its
+// path, and then only if the path still leads to the same file.
 func (l *logFile) read(offset int64, n int) ([]byte, error) {
 	if !l.file {
 		return nil, errors.New("the output is not a regular file")

@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// supplementary gives the groups of a user: those of the launch, else those this node knows. It may wait for a
+// supplementary returns the groups of a user: those of the launch, else those this node knows. It may wait for a
 // directory, so no lock is held meanwhile.
 func (k *Keeper) supplementary(id wire.Identity) ([]uint32, error) {
 	if len(id.Groups) > 0 {
@@ -40,7 +40,7 @@ func (k *Keeper) supplementary(id wire.Identity) ([]uint32, error) {
 	return groups, nil
 }
 
-// homeOf gives a user's home as this node knows it, or the root for one it does not know.
+// homeOf returns a user's home as this node knows it, or the root for one it does not know.
 func (k *Keeper) homeOf(uid uint32) string {
 	u, err := k.accounts.ByUID(uid)
 	if err != nil || u.Home == "" {
@@ -49,7 +49,7 @@ func (k *Keeper) homeOf(uid uint32) string {
 	return u.Home
 }
 
-// shellOf gives a user's login shell as this node knows it, or "".
+// shellOf returns a user's login shell as this node knows it, or "".
 func (k *Keeper) shellOf(uid uint32) string {
 	u, err := k.accounts.ByUID(uid)
 	if err != nil {

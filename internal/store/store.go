@@ -24,7 +24,7 @@ var (
 
 // Store is the whole of what must survive. Its meaning is stated by storetest.Run.
 type Store interface {
-	// Lead takes or extends leadership for ttl. The epoch grows by one each time the holder changes or takes it anew
+	// Lead takes or extends leadership for ttl. The epoch grows by one each time the holder changes or takes it again
 	// (renew == 0); with renew == the current epoch it only extends the lease. ErrHeld if another's lease has not
 	// ended, ErrStale if renew is no longer the epoch. With now == 0 the database's clock counts, so that replicas
 	// need not agree on the time. Renewing for a ttl of 0 gives the lease back.
@@ -67,12 +67,12 @@ type Store interface {
 	// Seals returns which key is the present one and how far the sealing of what is older has come. ErrNotFound: nobody
 	// said.
 	Seals(ctx context.Context) (SealState, error)
-	// BeginReseal makes a key the present one: whatever is not under it is to be sealed anew.
+	// BeginReseal makes a key the present one: whatever is not under it is to be sealed again.
 	BeginReseal(ctx context.Context, epoch int64, key int64) error
 	// Reseal seals a bounded batch with the sealer's present key and notes how far it came, in one transaction. What
-	// lies in the engine's state (fleets) is the engine's.
+	// is in the engine's state (fleets) is the engine's.
 	Reseal(ctx context.Context, epoch int64) (SealState, error)
-	// Compact writes anew what holds secrets, so that nothing of what was overwritten is left in the store's files.
+	// Compact writes again what holds secrets, so that nothing of what was overwritten is left in the store's files.
 	// Nobody else gets at the store meanwhile: it is for times without a server.
 	Compact(ctx context.Context) error
 
@@ -92,7 +92,7 @@ type Store interface {
 	Close() error
 }
 
-// Sealer encrypts what lies in the store; server/seal has one.
+// Sealer encrypts what is in the store; server/seal has one.
 type Sealer interface {
 	// Append seals plain under a name, appends that to dst and returns which key it is under.
 	Append(dst []byte, name string, plain []byte) (sealed []byte, key int64, err error)
@@ -101,7 +101,7 @@ type Sealer interface {
 	Fresh(sealed []byte) bool
 }
 
-// SealState is how far the sealing of what lies in the store has come.
+// SealState is how far the sealing of what is in the store has come.
 type SealState struct {
 	Key   int64 // the present one
 	After int64 // packs up to this one are under it
@@ -169,7 +169,7 @@ type Seen struct {
 	Projects []core.ProjectName
 }
 
-// Retention says how long things stay. Zero means for ever.
+// Retention says how long things stay. Zero means forever.
 type Retention struct {
 	Events    time.Duration
 	MaxEvents int64

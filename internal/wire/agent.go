@@ -59,7 +59,7 @@ type Welcome struct {
 	Fences    []JobFence    `json:"fences,omitempty"`
 	Servers   []string      `json:"servers"` // all replicas
 	Kill      []Key         `json:"kill,omitempty"`
-	// Logs tells how far the log store has each streamed log, so that the agent goes on from there.
+	// Logs tells how far the log store has each streamed log, so that the agent continues from there.
 	Logs     []LogAck     `json:"logs,omitempty"`
 	Settings NodeSettings `json:"settings"`
 	Certs    CertRules    `json:"certs,omitzero"`

@@ -46,8 +46,8 @@ type Container struct {
 	// engine does.
 	Maker   string `json:"maker,omitempty"`
 	Program string `json:"program,omitempty"` // its path; empty: the node has none
-	Run     string `json:"run,omitempty"`     // a folder of the user's, in memory, for this launch
-	Images  string `json:"images,omitempty"`  // a folder of the user's for images
+	Run     string `json:"run,omitempty"`     // a directory of the user's, in memory, for this launch
+	Images  string `json:"images,omitempty"`  // a directory of the user's for images
 }
 
 // The makers.

@@ -33,7 +33,7 @@ type Frame struct {
 	Header  []byte
 	Payload []byte
 
-	body []byte // what both lie in
+	body []byte // what both are in
 }
 
 // Decode reads the header into v.

@@ -232,7 +232,7 @@ func FuzzReader(f *testing.F) {
 }
 
 // A frame that was queued behind a write under way is not lost with the close, and a peer that does not read does not
-// hold the close up for ever.
+// hold the close up forever.
 func TestFinishSendsWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	for _, reads := range []bool{true, false} {

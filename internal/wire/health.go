@@ -10,7 +10,7 @@ import (
 const (
 	TypeHealth Type = 113 + iota // agent → server: Health, at an interval and when it has changed
 	TypeCheck                    // server → agent: run the health program now
-	TypeReboot                   // server → agent: Reboot; an agent that does so already goes on with that
+	TypeReboot                   // server → agent: Reboot; an agent that does so already continues with that
 )
 
 // Reboot asks for a restart of the machine. By is when it must be over, which tells one request from another; 0:

@@ -127,7 +127,7 @@ type KeeperHello struct {
 	Flows    []Flow    `json:"flows,omitempty"` // steps that an srun waits for; what it may not have of them follows
 }
 
-// Flow is a step that an srun waits for: it hears of its tasks, and has their streams unless those are files.
+// Flow is a step that an srun waits for: it learns of its tasks, and has their streams unless those are files.
 type Flow struct {
 	Key     Key          `json:"key"`
 	Ranks   []int32      `json:"ranks,omitempty"`
@@ -171,7 +171,7 @@ type Kill struct {
 	Attempt int32         `json:"attempt"`
 	Step    string        `json:"step,omitempty"`  // empty: every step
 	Grace   time.Duration `json:"grace,omitempty"` // zero: the step's own; negative: at once
-	Cause   Cause         `json:"cause,omitempty"` // empty: cancelled
+	Cause   Cause         `json:"cause,omitempty"` // empty: canceled
 	Reason  string        `json:"reason,omitempty"`
 	// Notice is what is written after "CANCELLED AT <time>" into the step's error output: "", "DUE TO PREEMPTION"…
 	Notice string `json:"notice,omitempty"`

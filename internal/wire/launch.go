@@ -232,7 +232,7 @@ func JoinEnv(env []string) []byte {
 	return b
 }
 
-// Flow tells what a waiting srun has to do with a launch.
+// Flow returns what a waiting srun has to do with a launch.
 func (l *Launch) Flow() Flow {
 	f := Flow{Key: l.Key}
 	for _, t := range l.Program.Tasks {

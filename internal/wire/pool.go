@@ -23,7 +23,7 @@ func class(n int) int {
 	return max(0, bits.Len(uint(max(n-headRoom, 1)-1))-leastPooled)
 }
 
-// newBody gives n bytes of any content.
+// newBody returns n bytes of any content.
 func newBody(n int) []byte {
 	at := class(n)
 	if at < 0 {
@@ -35,7 +35,7 @@ func newBody(n int) []byte {
 	return make([]byte, n, 1<<(leastPooled+at)+headRoom)
 }
 
-// Free gives the frame's bytes back for frames to come. Only who is done with all of Header and Payload may call it,
+// Free releases the frame's bytes for later frames. Only who is done with all of Header and Payload may call it,
 // and once; a frame that is never freed is collected as anything else.
 func (f Frame) Free() {
 	if f.body == nil {

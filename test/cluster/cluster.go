@@ -39,10 +39,10 @@ type Options struct {
 	CPUs   int    // of each emulated node
 	Memory string // of each node
 	Gres   string
-	Store  string   // empty: SQLite in the cluster's folder
+	Store  string   // empty: SQLite in the cluster's directory
 	Set    []string // settings, KEY=VALUE; laid over the timers of tests
 	Args   []string // more arguments of standalone
-	Tools  string   // a folder of programs that its daemons find before the machine's own
+	Tools  string   // a directory of programs that its daemons find before the machine's own
 }
 
 // timers are those of every test cluster: what is minutes in a machine room is milliseconds here.
@@ -75,14 +75,14 @@ type trees struct {
 	seen map[string]bool
 }
 
-// For gives the same cluster to a subtest. Settings and starts stay with the test that made it.
+// For returns the same cluster for a subtest. Settings and starts stay with the test that made it.
 func (c *Cluster) For(t T) *Cluster {
 	d := *c
 	d.T = t
 	return &d
 }
 
-// Bin is the folder with the built programs.
+// Bin is the directory with the built programs.
 func Bin() (string, error) {
 	bin := os.Getenv("BIREME_BIN")
 	if bin == "" {
@@ -101,7 +101,7 @@ func Bin() (string, error) {
 	return bin, nil
 }
 
-// New prepares a folder for a cluster without starting one.
+// New prepares a directory for a cluster without starting one.
 func New(t T, opt Options) *Cluster {
 	t.Helper()
 	bin, err := Bin()
@@ -209,7 +209,7 @@ func (c *Cluster) servers() []string {
 	return strings.Split(c.env("BIREME_SERVER"), ",")
 }
 
-// Client gives a client that tries a call again for at most the given time; 0: never.
+// Client returns a client that tries a call again for at most the given time; 0: never.
 func (c *Cluster) Client(again time.Duration) *client.Client {
 	c.T.Helper()
 	cl, err := client.New(client.Settings{Servers: c.servers(), CA: c.env("BIREME_CA"), Timeout: again})
@@ -219,7 +219,7 @@ func (c *Cluster) Client(again time.Duration) *client.Client {
 	return cl
 }
 
-// HTTP gives a client that trusts the cluster's CA.
+// HTTP returns a client that trusts the cluster's CA.
 func (c *Cluster) HTTP() *http.Client {
 	c.T.Helper()
 	text, err := os.ReadFile(filepath.Join(c.Dir, "ca.pem"))
@@ -275,7 +275,7 @@ func (c *Cluster) Close() {
 	}
 }
 
-// panicLine begins what a daemon writes when it panics, or when one of its handlers does and it goes on.
+// panicLine begins what a daemon writes when it panics, or when one of its handlers does and it continues.
 var panicLine = regexp.MustCompile(`(?m)^(panic: |fatal error: |.*"?panic in (a handler|the engine)"?).*$`)
 
 // panics lists the panics in the logs of the cluster's daemons.

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// patience bounds every wait of a test; a loaded machine is slow, a broken cluster waits for ever.
+// patience bounds every wait of a test; a loaded machine is slow, a broken cluster waits forever.
 const patience = 30 * time.Second
 
 // Person is somebody who types commands.
@@ -34,7 +34,7 @@ type Result struct {
 	Code     int
 }
 
-// As gives a user of the machine.
+// As returns a user of the machine.
 func (c *Cluster) As(name string) *Person {
 	c.T.Helper()
 	u, err := user.Lookup(name)
@@ -63,14 +63,14 @@ func (c *Cluster) As(name string) *Person {
 // Root is the administrator.
 func (c *Cluster) Root() *Person { return c.As("root") }
 
-// With gives the same person with more variables, KEY=VALUE; a later one wins.
+// With returns the same person with more variables, KEY=VALUE; a later one wins.
 func (p *Person) With(env ...string) *Person {
 	q := *p
 	q.env = append(append([]string{}, p.env...), env...)
 	return &q
 }
 
-// In gives the same person in another folder.
+// In returns the same person in another directory.
 func (p *Person) In(dir string) *Person {
 	q := *p
 	q.dir = dir

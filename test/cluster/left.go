@@ -18,7 +18,7 @@ type process struct {
 	why string
 }
 
-// Left lists what a stopped cluster left: processes, cgroups, mounts, temporary folders.
+// Left lists what a stopped cluster left: processes, cgroups, mounts, temporary directories.
 func (c *Layout) Left() []string {
 	var left []string
 	for _, p := range c.processes() {
@@ -41,8 +41,8 @@ func (c *Layout) Left() []string {
 	return append(left, c.JobsLeft()...)
 }
 
-// JobsLeft lists what ended jobs left on the nodes of a cluster that may go on: processes in its cgroups, temporary
-// folders, scripts.
+// JobsLeft lists what ended jobs left on the nodes of a cluster that may continue: processes in its cgroups, temporary
+// directories, scripts.
 func (c *Layout) JobsLeft() []string {
 	var left []string
 	for _, dir := range c.noteTrees() {
@@ -78,7 +78,7 @@ func (c *Cluster) WaitClean() {
 	})
 }
 
-// noteTrees gives the cgroups that the keepers write down while they have some, and those noted before.
+// noteTrees returns the cgroups that the keepers write down while they have some, and those noted before.
 func (c *Layout) noteTrees() []string {
 	c.trees.mu.Lock()
 	defer c.trees.mu.Unlock()

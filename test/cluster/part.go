@@ -52,7 +52,7 @@ func contains(argv []string, want string) bool {
 	return false
 }
 
-// Signal sends a signal to a process of the cluster and tells whether there was one.
+// Signal sends a signal to a process of the cluster and reports whether there was one.
 func (c *Cluster) Signal(pid int, s syscall.Signal) bool {
 	c.T.Helper()
 	if pid == 0 {
@@ -101,7 +101,7 @@ func readPid(path string) int {
 	return pid
 }
 
-// alive gives pid if it runs the named program: a pid file may be older than the process that has its number now.
+// alive returns pid if it runs the named program: a pid file may be older than the process that has its number now.
 func alive(pid int, program string) int {
 	if pid == 0 || !running(pid) {
 		return 0
@@ -112,8 +112,8 @@ func alive(pid int, program string) int {
 	return pid
 }
 
-// running tells whether a process is there and not merely waiting to be collected. While threads of it remain, what it
-// held is not released, though its first thread is a zombie.
+// running reports whether a process is there and not merely waiting to be collected. While threads of it remain, what
+// it held is not released, though its first thread is a zombie.
 func running(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -127,7 +127,7 @@ func running(pid int) bool {
 	return !dead || fields[17] != "1" && fields[17] != "0"
 }
 
-// Runs tells whether a process is there, given its number as a job wrote it down.
+// Runs reports whether a process is there, given its number as a job wrote it down.
 func Runs(pid string) bool {
 	n, err := strconv.Atoi(strings.TrimSpace(pid))
 	return err == nil && running(n)

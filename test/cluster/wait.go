@@ -39,7 +39,7 @@ func (c *Cluster) Within(bound time.Duration, what string, look func() (ok bool,
 	}
 }
 
-// Job gives a job as it is.
+// Job returns a job as it is.
 func (c *Cluster) Job(id string) *client.Job {
 	c.T.Helper()
 	j, err := c.job(id)

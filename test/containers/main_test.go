@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// importImages gives an engine the images of the tests.
+// importImages imports the images of the tests into an engine.
 func importImages(e *engine.Engine) error {
 	files, err := engine.BusyBox()
 	if err != nil {

@@ -165,7 +165,7 @@ func bundles(t *testing.T, c *cluster.Cluster, dir string) {
 	c.WaitClean()
 }
 
-// hybrid tells whether version 2 of cgroups has controllers beside version 1.
+// hybrid reports whether version 2 of cgroups has controllers beside version 1.
 func hybrid(t *testing.T) bool {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/cgroup")

@@ -39,7 +39,7 @@ func TestSteps(t *testing.T) {
 	c.WaitClean()
 }
 
-// lines gives the lines of a text, sorted.
+// lines returns the lines of a text, sorted.
 func lines(text string) []string {
 	list := strings.Split(strings.TrimSpace(text), "\n")
 	slices.Sort(list)

@@ -19,7 +19,7 @@ import (
 	"bireme.dev/bireme/test/engine"
 )
 
-// sshHost is a host: an SSH server with a Docker, a hostname and folders of its own.
+// sshHost is a host: an SSH server with a Docker, a hostname and directories of its own.
 type sshHost struct {
 	port string
 	key  string // file that opens it
@@ -58,7 +58,7 @@ func newSSHHost(t *testing.T, c *cluster.Cluster) *sshHost {
 		endAll(mounts)
 		_ = cmd.Wait()
 	})
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // its folders are there
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // its directories are there
 		t.Fatal(err)
 	}
 	engine, err := engine.StartIn(t.Context(), mounts)

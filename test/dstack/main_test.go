@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// importBox gives an engine the image of all tests here.
+// importBox imports the image of all tests here into an engine.
 func importBox(e *engine.Engine) error {
 	files, err := engine.BusyBox()
 	if err != nil {
@@ -63,7 +63,7 @@ func findCLI(release string) (string, error) {
 	return path, nil
 }
 
-// session is a user's machine: a home folder, a work folder and the CLI.
+// session is a user's machine: a home directory, a work directory and the CLI.
 type session struct {
 	t    *testing.T
 	cli  string

@@ -15,7 +15,7 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// A folder is one cluster: a second start is refused, and leaves the first alone.
+// A directory is one cluster: a second start is refused, and leaves the first alone.
 func TestSecondStart(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{})
@@ -56,7 +56,7 @@ func TestFailedStart(t *testing.T) {
 	}
 }
 
-// The same folder starts again with what it held.
+// The same directory starts again with what it held.
 func TestStopAndStart(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{})

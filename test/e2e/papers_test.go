@@ -10,7 +10,7 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// TestPapers changes what decides nothing about jobs, has one fail for want of a folder, and ends jobs by what they
+// TestPapers changes what decides nothing about jobs, has one fail for want of a directory, and ends jobs by what they
 // asked for.
 func TestPapers(t *testing.T) {
 	t.Parallel()

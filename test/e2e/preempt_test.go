@@ -70,7 +70,7 @@ func TestPreemptCancel(t *testing.T) {
 	c.WaitClean()
 }
 
-// A suspended job stands still while the one that uses its CPUs runs, and goes on by itself.
+// A suspended job stands still while the one that uses its CPUs runs, and continues by itself.
 func TestPreemptSuspend(t *testing.T) {
 	t.Parallel()
 	c := preempting(t, "preemption.mode=suspend")

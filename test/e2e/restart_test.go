@@ -15,7 +15,7 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// typist is an srun whose input is typed and whose output lies in a file.
+// typist is an srun whose input is typed and whose output is in a file.
 type typist struct {
 	c     *cluster.Cluster
 	cmd   *exec.Cmd
@@ -82,9 +82,9 @@ ask cmd=barrier_in
 case $answer in cmd=barrier_out*rc=0*) echo met ;; *) echo "$answer" ;; esac
 ask cmd=finalize`
 
-// TestStepsOutliveAgents: a step goes on while the agents of its nodes are away; those that come after know whose input
-// and output is whose, how much of it was read, and how tasks ended meanwhile; and tasks that wait for each other still
-// meet.
+// TestStepsOutliveAgents: a step continues while the agents of its nodes are away; those that come after know whose
+// input and output is whose, how much of it was read, and how tasks ended meanwhile; and tasks that wait for each other
+// still meet.
 func TestStepsOutliveAgents(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 4, Memory: "4G"})

@@ -12,8 +12,8 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// TestSrunOutlivesServer: a step and its srun go on while the server is away. One that ends meanwhile is heard to the
-// last line; one that ends when the server is back ends its srun with its code. Both allocations are given back.
+// TestSrunOutlivesServer: a step and its srun continue while the server is away. One that ends meanwhile is heard to
+// the last line; one that ends when the server is back ends its srun with its code. Both allocations are given back.
 func TestSrunOutlivesServer(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 2, Memory: "4G"})

@@ -190,7 +190,7 @@ func TestStandaloneKilled(t *testing.T) {
 	}
 }
 
-// agentsOf counts the agent processes of a node's folder.
+// agentsOf counts the agent processes of a node's directory.
 func agentsOf(t *testing.T, dir string) int {
 	t.Helper()
 	list, err := filepath.Glob("/proc/[0-9]*/cmdline")

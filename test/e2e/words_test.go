@@ -110,7 +110,7 @@ func begins(t *testing.T, r cluster.Result, code int, says string) {
 	}
 }
 
-// TestSteeringFromInside: whoever owns a job steers it from inside another of his, and nobody else's.
+// TestSteeringFromInside: whoever owns a job steers it from inside another of theirs, and nobody else's.
 func TestSteeringFromInside(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 1, CPUs: 4, Memory: "2G"})

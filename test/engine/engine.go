@@ -43,10 +43,11 @@ type Engine struct {
 	http    *http.Client
 }
 
-// Start starts a dockerd below a new folder and returns when it answers.
+// Start starts a dockerd below a new directory and returns when it answers.
 func Start(ctx context.Context) (*Engine, error) { return start(ctx, "", "") }
 
-// StartIn starts one in a mount namespace, which a file names: it sees the folders of a host that has some of its own.
+// StartIn starts one in a mount namespace, which a file names: it sees the directories of a host that has some of its
+// own.
 func StartIn(ctx context.Context, mounts string) (*Engine, error) { return start(ctx, "", mounts) }
 
 // StartRemapped starts one that maps root of its containers to the subordinate ids of a user.
@@ -110,7 +111,7 @@ func (e *Engine) begin(ctx context.Context) (*Engine, error) {
 	return e, nil
 }
 
-// makeBridge gives the engine a network that leads nowhere and meets no other engine's.
+// makeBridge makes a network for the engine that leads nowhere and meets no other engine's.
 func (e *Engine) makeBridge() error {
 	for _, args := range [][]string{
 		{"link", "add", e.bridge, "type", "bridge"},
@@ -249,7 +250,7 @@ func nap() {
 type File struct {
 	Path string
 	Mode int64
-	Data []byte // nil: a folder
+	Data []byte // nil: a directory
 	Link string // a symbolic link
 }
 
@@ -350,7 +351,7 @@ func (e *Engine) Call(method, path string) (string, error) {
 	return string(b), err
 }
 
-// Find gives the id of the running container of a launch, named job.attempt.step; empty: there is none.
+// Find returns the id of the running container of a launch, named job.attempt.step; empty: there is none.
 func (e *Engine) Find(key string) (string, error) {
 	filter := url.QueryEscape(`{"label":["dev.bireme.key=` + key + `"]}`)
 	text, err := e.Call(http.MethodGet, "/containers/json?filters="+filter)

@@ -12,7 +12,7 @@ import (
 // ErrNoPodman says that the machine has none.
 var ErrNoPodman = errors.New("there is no podman: scripts/prereqs.sh installs one")
 
-// StartPodman starts a service of Podman, which speaks Docker's API, below a new folder and returns when it answers.
+// StartPodman starts a service of Podman, which speaks Docker's API, below a new directory and returns when it answers.
 func StartPodman(ctx context.Context) (*Engine, error) {
 	program, err := exec.LookPath("podman")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// Write writes files below a folder.
+// Write writes files below a directory.
 func Write(dir string, files []File) error {
 	faults := []error{os.MkdirAll(dir, 0o755)}
 	for _, f := range files {

@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// A node that is cut off goes on with its jobs, and what ended is told when the wire is whole.
+// A node that is cut off continues with its jobs, and what ended is told when the wire is whole.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	b, w := throughWireCut(t, cluster.Options{Set: []string{"timers.silent_after=400ms"}})

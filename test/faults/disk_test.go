@@ -147,7 +147,7 @@ func submitUntilRefused(b *bench) []core.JobID {
 	return nil
 }
 
-// fill takes room in a folder's file system: so many bytes, or all there is.
+// fill takes room in a directory's file system: so many bytes, or all there is.
 func fill(t *testing.T, dir, file string, most int) string {
 	t.Helper()
 	name := filepath.Join(dir, file)

@@ -50,7 +50,7 @@ func judge(t *testing.T, c *cluster.Cluster, dir string, orders []*order, killed
 	t.Logf("ends: %v", ends)
 }
 
-// history gives every job the cluster knows, and checks that no id is there twice.
+// history returns every job the cluster knows, and checks that no id is there twice.
 func history(t *testing.T, c *cluster.Cluster) []client.Job {
 	t.Helper()
 	list, err := c.Client(10*time.Second).Jobs(t.Context(), client.JobsQuery{History: true, Limit: 1_000_000})
@@ -68,7 +68,7 @@ func history(t *testing.T, c *cluster.Cluster) []client.Job {
 	return list.Jobs
 }
 
-// find gives the records of an order: for each of its names the jobs that stand for it.
+// find returns the records of an order: for each of its names the jobs that stand for it.
 func (o *order) find(jobs []client.Job) [][]*client.Job {
 	found := make([][]*client.Job, max(1, o.tasks))
 	for i := range jobs {
@@ -92,7 +92,7 @@ func (o *order) find(jobs []client.Job) [][]*client.Job {
 	return found
 }
 
-// judge tells what is wrong with how a job ended; "" if it ended rightly.
+// judge returns what is wrong with how a job ended; "" if it ended rightly.
 func (o *order) judge(j *client.Job, marks []string, killed []kill) string {
 	starts, ended := map[string]int{}, map[string]bool{}
 	for _, line := range marks {
@@ -157,7 +157,7 @@ func keepers(killed []kill) int {
 	return n
 }
 
-// struck tells whether a keeper of a job's nodes was killed while the job ran.
+// struck reports whether a keeper of a job's nodes was killed while the job ran.
 func struck(j *client.Job, killed []kill) bool {
 	for _, k := range killed {
 		if k.what != "keeper" || k.at.Before(j.Start.Go().Add(-time.Second)) || k.at.After(j.End.Go()) {

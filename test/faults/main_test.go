@@ -31,10 +31,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// soak tells whether the long form was asked for.
+// soak reports whether the long form was asked for.
 func soak() bool { return os.Getenv("BIREME_SOAK") != "" }
 
-// seedOf gives the seed of a test: the one asked for, a fixed one, or for the long form a new one. It is printed.
+// seedOf returns the seed of a test: the one asked for, a fixed one, or for the long form a new one. It is printed.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(3)

@@ -77,7 +77,7 @@ func (b *bench) marks(o *order, starts int) {
 	}
 }
 
-// held tells whether a process of the job lives: it holds the lock.
+// held reports whether a process of the job lives: it holds the lock.
 func (b *bench) held(o *order) bool {
 	b.t.Helper()
 	f, err := os.Open(filepath.Join(b.dir, "lock", o.name))
@@ -175,7 +175,7 @@ func TestKeeperKilled(t *testing.T) {
 	b.WaitClean()
 }
 
-// An agent that does not answer makes its node silent and nothing else: the job goes on and its exit is told later.
+// An agent that does not answer makes its node silent and nothing else: the job continues and its exit is told later.
 func TestAgentSilent(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, cluster.Options{Set: []string{"timers.silent_after=400ms"}})

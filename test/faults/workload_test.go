@@ -102,7 +102,7 @@ func (o *order) submission(dir string) *client.Submit {
 	return s
 }
 
-// folders makes where the jobs leave their marks.
+// directories makes where the jobs leave their marks.
 func folders(c *cluster.Cluster) (string, error) {
 	dir := filepath.Join(c.Work, "marks")
 	var errs []error

@@ -108,8 +108,8 @@ func (l *lab) spread() {
 	}
 }
 
-// hostKeyChanges: the SSH server of a host whose stream it carries comes back with another key. The job there goes on,
-// the host is refused until somebody says that it is right.
+// hostKeyChanges: the SSH server of a host whose stream it carries comes back with another key. The job there
+// continues, the host is refused until somebody says that it is right.
 func (l *lab) hostKeyChanges(b *box) {
 	t := l.t
 	t.Helper()
@@ -121,7 +121,7 @@ func (l *lab) hostKeyChanges(b *box) {
 		return j.State == core.Running, j.State.String()
 	})
 	l.sh("rm %[1]s.hostkey* && ssh-keygen -q -t ed25519 -N '' -f %[1]s.hostkey", b.disk)
-	b.on("kill -HUP 1") // it starts anew in place
+	b.on("kill -HUP 1") // it starts again in place
 	key, err := os.ReadFile(b.disk + ".hostkey.pub")
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +232,7 @@ func (l *lab) splits(b *box, all []string) {
 	}
 }
 
-// TestOrdinaryUser: somebody without root makes a node of a host for his own jobs.
+// TestOrdinaryUser: somebody without root makes a node of a host for their own jobs.
 func TestOrdinaryUser(t *testing.T) {
 	l := newLab(t)
 	b := l.host("own", 1)

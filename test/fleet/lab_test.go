@@ -62,7 +62,7 @@ type box struct {
 	ns   string // network namespace
 	addr string
 	disk string // what is its /var/lib/bireme
-	size string // of a disk that is small; empty: a folder
+	size string // of a disk that is small; empty: a directory
 	more string // what else is done before its SSH server starts, in its own world
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -210,7 +210,7 @@ func (b *box) on(line string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// start starts a server with the programs of a folder and settings beside the usual ones.
+// start starts a server with the programs of a directory and settings beside the usual ones.
 func (l *lab) start(bin string, settings ...string) {
 	l.t.Helper()
 	var names []string
@@ -351,7 +351,7 @@ func (l *lab) await(what, fleet string, b *box, is func(client.FleetInstance) bo
 	})
 }
 
-// job gives a job as it is now, ended ones too.
+// job returns a job as it is now, ended ones too.
 func (l *lab) job(id string) *client.Job {
 	l.t.Helper()
 	list, err := l.client().Job(l.t.Context(), id)

@@ -34,7 +34,7 @@ var (
 
 // reader compares two texts token by token. Job numbers may differ as long as the same stands for the same throughout.
 type reader struct {
-	names [][2]string // host names and folders of this run, and what the recording calls them
+	names [][2]string // host names and directories of this run, and what the recording calls them
 	ids   map[string]string
 	taken map[string]string
 }
@@ -170,7 +170,7 @@ var before = regexp.MustCompile(
 
 var component = regexp.MustCompile(`JOB_?ID_(HET|PACK)_GROUP_$`)
 
-// jobNumber tells whether the token at i may be a job's number: it begins its line, or follows a word that says so.
+// jobNumber reports whether the token at i may be a job's number: it begins its line, or follows a word that says so.
 func jobNumber(line []string, i int) bool {
 	return i == 0 || before.MatchString(line[i-1]) || i > 1 && line[i-1] == "|" ||
 		i > 2 && line[i-1] == "=" && component.MatchString(line[i-3]) // SLURM_JOB_ID_HET_GROUP_1=

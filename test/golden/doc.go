@@ -7,5 +7,5 @@
 //	testdata/open.txt    recordings that are not reproduced yet
 //	../../internal/slurm/testdata/golden  the recordings
 //
-// Numbers of jobs, moments, host names and folders differ from run to run; see alike.
+// Numbers of jobs, moments, host names and directories differ from run to run; see alike.
 package golden

@@ -32,7 +32,7 @@ func nodeCert(t *testing.T, dir string) *x509.Certificate {
 	return cert
 }
 
-// copyNode has what somebody has who got at a node's folder.
+// copyNode has what somebody has who got at a node's directory.
 func copyNode(t *testing.T, c *cluster.Cluster, from, name string) string {
 	t.Helper()
 	to := filepath.Join(c.Base, name)
@@ -58,7 +58,7 @@ func stillWorks(t *testing.T, c *cluster.Cluster, when string) {
 	}
 }
 
-// Certificates are renewed while everything goes on; a server that is away for longer than they last finds its nodes
+// Certificates are renewed while everything continues; a server that is away for longer than they last finds its nodes
 // again.
 func TestCertificatesRunOut(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Nodes: 1, Set: []string{"certificates.node=3s", "certificates.server=3s"}})
@@ -165,7 +165,7 @@ func TestStolenNames(t *testing.T) {
 		return !strings.Contains(out, "n2"), out
 	})
 	stillWorks(t, c, "after a removal")
-	// The agent of the copy asks in vain; it goes on asking, so it is the server's answer that counts.
+	// The agent of the copy asks without effect; it continues asking, so it is the server's answer that counts.
 	cl := agentCall(t, c, stolen, strings.TrimSpace(string(port)))
 	if cl != 403 {
 		t.Errorf("a removed node's certificate is answered %d", cl)

@@ -30,7 +30,7 @@ import (
 // impostorEnv has this test program pass for a server: ADDRESS, then the file that what it hears is written to.
 const impostorEnv = "BIREME_TEST_IMPOSTOR"
 
-// impostor listens on HOST:PORT or a socket and writes down what it is told. Over TCP it offers TLS to whoever wants
+// impostor listens on HOST:PORT or a socket and records what it is told. Over TCP it offers TLS to whoever wants
 // that, and answers whatever comes as a server in good health would.
 func impostor(spec string) error {
 	at, file, _ := strings.Cut(spec, " ")
@@ -206,7 +206,7 @@ func TestNobodyPassesForTheServer(t *testing.T) {
 		!strings.Contains(r.Err, "https://") {
 		t.Errorf("plain HTTP: %v", r)
 	}
-	// Paths that mallory could make: a socket, and a folder, where everybody writes.
+	// Paths that mallory could make: a socket, and a directory, where everybody writes.
 	sock := filepath.Join(c.Work, "b.sock")
 	heard := pose(t, c, sock)
 	deny("a socket among others' files", func() string {

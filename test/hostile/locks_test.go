@@ -13,7 +13,7 @@ import (
 )
 
 // A lock on a file needs no more than the right to open it: whoever locked the pid file of a server that is away would
-// keep it from starting. The attacker locks every file of the cluster that he can open; it starts all the same.
+// keep it from starting. The attacker locks every file of the cluster that they can open; it starts all the same.
 func TestLocksOfOthers(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	if err := c.Stop(); err != nil {

@@ -123,9 +123,9 @@ func TestEndlessOutput(t *testing.T) {
 	works(t, c)
 }
 
-// TestFillTheDisk: with the cluster's folder on a small disk, runs that write without end leave the floor of free disk
-// alone, on the server and on the node: the database, the keeper's journal and others' jobs go on, and the log says
-// what happened.
+// TestFillTheDisk: with the cluster's directory on a small disk, runs that write without end leave the floor of free
+// disk alone, on the server and on the node: the database, the keeper's journal and others' jobs continue, and the log
+// says what happened.
 func TestFillTheDisk(t *testing.T) {
 	t.Parallel()
 	small, err := os.MkdirTemp("/tmp", "bt-small-")

@@ -31,7 +31,7 @@ type visitor struct {
 	secret string
 }
 
-// visit gives a user's own token and a way to use it.
+// visit returns a user's own token and a way to use it.
 func visit(t *testing.T, c *cluster.Cluster, name string) *visitor {
 	t.Helper()
 	var secret string
@@ -109,8 +109,8 @@ type life struct {
 	running, held, ended string
 }
 
-// settle gives the victim jobs, a crontab and a reservation with the mark in everything, and a running job whose script
-// and environment hold secrets.
+// settle gives the victim jobs, a crontab and a reservation with the mark in everything, and a running job whose
+// script and environment hold secrets.
 func settle(t *testing.T, c *cluster.Cluster) (l life) {
 	t.Helper()
 	v := c.As(victim)

@@ -49,7 +49,7 @@ func forms(secrets ...string) map[string][]byte {
 	return out
 }
 
-// scan looks through all files below a folder.
+// scan looks through all files below a directory.
 func scan(t *testing.T, dir string, secrets map[string][]byte) (found []string) {
 	t.Helper()
 	seen := 0
@@ -92,7 +92,7 @@ func secretKey(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// stores are those that secrets must stay hidden in, with the folder that a thief would carry away.
+// stores are those that secrets must stay hidden in, with the directory that a thief would carry away.
 func stores(t *testing.T) map[string][2]string {
 	out := map[string][2]string{"sqlite": {"", ""}}
 	if text := os.Getenv("TEST_POSTGRES_URL"); text != "" {
@@ -211,7 +211,7 @@ func hidden(t *testing.T, store, data string) {
 		t.Helper()
 		for _, dir := range folders {
 			for _, f := range scan(t, dir, all) {
-				// A script lies beside its job for its interpreter to read, until the next job has that place.
+				// A script is next to its job for its interpreter to read, until the next job has that place.
 				if path, ours := strings.CutSuffix(f, " holds "+scriptSecret); ours && strings.Contains(path, "/keeper/spool/") {
 					if r := m.Try("/bin/cat", path); r.Code == 0 {
 						t.Errorf("%s: mallory reads %s", when, path)

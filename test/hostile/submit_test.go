@@ -23,7 +23,7 @@ func jobID(t *testing.T, text string) core.JobID {
 	return core.JobID(n)
 }
 
-// submitted gives the number of a job that a call made.
+// submitted returns the number of a job that a call made.
 func submitted(t *testing.T, status int, body string) core.JobID {
 	t.Helper()
 	var made struct{ ID core.JobID }
@@ -132,7 +132,7 @@ func TestHeldArraysLeaveRoom(t *testing.T) {
 	c.As(mallory).Run("scancel", "-u", mallory)
 }
 
-// A step's node list of blanks or commas, and a few other bodies, are refused: no panic, and the job goes on.
+// A step's node list of blanks or commas, and a few other bodies, are refused: no panic, and the job continues.
 func TestHostileStepsAreRefused(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Nodes: 1, CPUs: 2})
 	id := c.As(mallory).Sbatch("--wrap", "sleep 1000", "-o", "/dev/null")
@@ -153,7 +153,7 @@ func TestHostileStepsAreRefused(t *testing.T) {
 	c.As(mallory).Run("scancel", id)
 }
 
-// Hostile bodies from one seed against real daemons: nothing fails, and another user's work goes on.
+// Hostile bodies from one seed against real daemons: nothing fails, and another user's work continues.
 func TestHostileBodiesAgainstDaemons(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 4, Set: []string{"limits.requests_per_second=0"}})
 	held := c.As(victim).Sbatch("--hold", "--wrap", "true", "-o", "/dev/null")

@@ -19,7 +19,7 @@ import (
 // 8-bit form, and turns the direction of text.
 const evil = "a\x1b[2J\x1b]0;owned\x07\r\nFAKE ROW\u009b31m\u202etxt.exe\u2066"
 
-// tame tells whether nothing in a text makes a terminal do anything but show it.
+// tame reports whether nothing in a text makes a terminal do anything but show it.
 func tame(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool {
 		return r != '\n' && r != '\t' && (unicode.IsControl(r) || r == unicode.ReplacementChar ||

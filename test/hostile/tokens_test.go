@@ -42,7 +42,7 @@ func (v *visitor) refused(method, path, body string, want int, word string) {
 // Tokens without number, notes of megabytes, names that are no names: none stays, and the victim's are as before.
 func TestTokensHaveBounds(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Set: []string{"limits.tokens=20", "limits.requests_per_second=0"}})
-	his := c.As(victim).Run("bireme", "token", "create", "--name", "mine")
+	victimToken := c.As(victim).Run("bireme", "token", "create", "--name", "mine")
 	v := visit(t, c, mallory)
 	v.refused("POST", "/api/v1/tokens", `{"kind":"user","note":"`+strings.Repeat("x", 4<<20)+`"}`, 400, "note")
 	v.refused("POST", "/api/v1/tokens", `{"kind":"user","name":"`+strings.Repeat("x", 1<<10)+`"}`, 400, "name")
@@ -86,7 +86,7 @@ func TestTokensHaveBounds(t *testing.T) {
 	if listed(); len(list.Tokens) > 41 {
 		t.Errorf("%d tokens are kept of a user who may have 20", len(list.Tokens))
 	}
-	victims := v.with(strings.TrimSpace(his))
+	victims := v.with(strings.TrimSpace(victimToken))
 	if status, text := victims.call("GET", "/api/v1/whoami", ""); status != 200 || !strings.Contains(text, victim) {
 		t.Errorf("the victim's token: %d %s", status, text)
 	}
@@ -105,7 +105,7 @@ func TestScopesHold(t *testing.T) {
 	m := c.As(mallory)
 	ml := m.Sbatch("-A", "ml", "--hold", "--wrap", "true", "-o", "/dev/null")
 	web := m.Sbatch("-A", "web", "--hold", "--wrap", "true", "-o", "/dev/null")
-	his := c.As(victim).Sbatch("-A", "ml", "--hold", "--wrap", "true", "-o", "/dev/null")
+	victimJob := c.As(victim).Sbatch("-A", "ml", "--hold", "--wrap", "true", "-o", "/dev/null")
 	token := func(args ...string) string {
 		return strings.TrimSpace(m.Run("bireme", append([]string{"token", "create"}, args...)...))
 	}
@@ -134,7 +134,7 @@ func TestScopesHold(t *testing.T) {
 
 	by(submit).Sbatch("--wrap", "true", "-o", "/dev/null")
 	v.with(submit).refused("PUT", "/api/v1/projects/ml/members/"+victim, `{"role":"user"}`, 403, "needs admin")
-	v.with(submit).call("POST", "/api/v1/jobs/cancel", `{"ids":["`+his+`"]}`)
+	v.with(submit).call("POST", "/api/v1/jobs/cancel", `{"ids":["`+victimJob+`"]}`)
 	for what, body := range map[string]string{
 		"scope admin":    `{"kind":"user","scopes":["admin"]}`,
 		"without end":    `{"kind":"user","ttl":4611686018427387903}`,
@@ -189,7 +189,7 @@ func TestScopesHold(t *testing.T) {
 		!strings.Contains(text, `"id":`+ml+`,`) {
 		t.Errorf("a project's token lists %s", text)
 	}
-	if c.Job(his).State.Final() {
+	if c.Job(victimJob).State.Final() {
 		t.Error("the victim's job was cancelled by a manager's token without scope admin")
 	}
 	// All of it is in the audit log.

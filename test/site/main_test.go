@@ -83,7 +83,7 @@ func credential(t *testing.T, name string) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-// folder makes a folder of a user's.
+// directory makes a directory of a user's.
 func (s *site) folder(name, owner string) string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
@@ -172,7 +172,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// server starts a server in a folder and waits until it answers.
+// server starts a server in a directory and waits until it answers.
 func (s *site) server(name, dir, owner string, args ...string) *daemon {
 	s.t.Helper()
 	d := s.serverStarts(name, dir, owner, args...)

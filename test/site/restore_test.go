@@ -101,9 +101,9 @@ func (r *restored) forget() {
 	}
 }
 
-// check puts an older copy of the database back three times: in the server's folder, without what that folder knew but
-// with a node that runs a later job, and with the operator's word alone. No id comes twice; a job that the copy has as
-// running and that runs goes on; one that came later ends.
+// check puts an older copy of the database back three times: in the server's directory, without what that directory
+// knew but with a node that runs a later job, and with the operator's word alone. No id comes twice; a job that the
+// copy has as running and that runs continues; one that came later ends.
 func (r *restored) check() {
 	t := r.t
 	r.start()

@@ -43,7 +43,7 @@ func (s *site) refused(d *daemon, wants ...string) {
 	}
 }
 
-// A second server beside one that runs finds that out before it takes anything: it ends, and the first goes on.
+// A second server beside one that runs finds that out before it takes anything: it ends, and the first continues.
 func TestSecondServerSQLite(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -65,8 +65,8 @@ func TestSecondServerSQLite(t *testing.T) {
 	s.works(first, dir)
 }
 
-// Servers that share a PostgreSQL: one in the folder of another is refused, also under the other's id; one with a
-// folder of its own waits, says so, and leads when the first has ended.
+// Servers that share a PostgreSQL: one in the directory of another is refused, also under the other's id; one with a
+// directory of its own waits, says so, and leads when the first has ended.
 func TestSecondServerPostgres(t *testing.T) {
 	t.Parallel()
 	store := "server.store=" + database(t)

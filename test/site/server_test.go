@@ -60,7 +60,7 @@ func TestServerWithoutRoot(t *testing.T) {
 	s.must(serverUser, socket(dir), "bireme", "drain", "n1", "--reason", "maintenance")
 }
 
-// A server that is told to use a folder that is somebody else's says whose it is, and changes nothing.
+// A server that is told to use a directory that is somebody else's says whose it is, and changes nothing.
 func TestForeignFolder(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

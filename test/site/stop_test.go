@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// keepers lists the step keepers of a node's folder.
+// keepers lists the step keepers of a node's directory.
 func keepers(t *testing.T, dir string) (pids []string) {
 	t.Helper()
 	list, err := os.ReadDir("/proc")
@@ -28,8 +28,8 @@ func keepers(t *testing.T, dir string) (pids []string) {
 	return pids
 }
 
-// `biremed stop` ends what runs in a folder, whatever it is: a server, whose jobs go on, and an agent with its keeper,
-// whose jobs have to be meant. Where nothing runs it says so.
+// `biremed stop` ends what runs in a directory, whatever it is: a server, whose jobs continue, and an agent with its
+// keeper, whose jobs have to be meant. Where nothing runs it says so.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -49,7 +49,7 @@ func New(socket string) *Client {
 	}
 }
 
-// Close gives the idle connections up.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Error is what an engine answered instead of doing it.
@@ -143,5 +143,5 @@ func (c *Client) away(err error) error {
 	return &core.Error{Code: core.Unavailable, Message: "the container engine on " + c.socket + " broke off", Err: err}
 }
 
-// Away tells whether an error means that the engine is not there at the moment.
+// Away reports whether an error means that the engine is not there at the moment.
 func Away(err error) bool { return core.CodeOf(err) == core.Unavailable }

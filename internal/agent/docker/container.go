@@ -225,7 +225,7 @@ type Listed struct {
 	Image  string `json:"ImageID"`
 }
 
-// List gives the containers with a label, those that ended too.
+// List returns the containers with a label, those that ended too.
 func (c *Client) List(ctx context.Context, label, value string) ([]Listed, error) {
 	filter, err := json.Marshal(map[string][]string{"label": {label + "=" + value}})
 	if err != nil {

@@ -2,5 +2,5 @@ package docker
 
 import "context"
 
-// Ping tells whether the engine answers.
+// Ping reports whether the engine answers.
 func (c *Client) Ping(ctx context.Context) error { return c.call(ctx, "GET", "/_ping", nil, nil) }

@@ -21,7 +21,7 @@ const (
 	None                            // the nodes share the machine's name and hosts file
 )
 
-// attr gives the attributes of a process that is to be born isolated. It is a leader of its own session, so that
+// attr returns the attributes of a process that is to be born isolated. It is a leader of its own session, so that
 // nothing meant for a terminal reaches it.
 func (i Isolation) attr() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true}

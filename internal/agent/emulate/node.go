@@ -21,14 +21,14 @@ type Node struct {
 	Addr string // empty: the machine itself, not emulated
 }
 
-// Files in a node's folder.
+// Files in a node's directory.
 const (
 	pidFile   = "agent.pid"
 	bootFile  = "bootid"
 	hostsFile = "hosts"
 )
 
-// Emulated tells whether the node is less than the machine.
+// Emulated reports whether the node is less than the machine.
 func (n Node) Emulated() bool { return n.Addr != "" }
 
 // Keeper says where the node's keeper lives.
@@ -39,7 +39,7 @@ func (n Node) Keeper(program string) agent.KeeperSpec {
 	}
 }
 
-// Addr gives the i-th emulated node, from 1, an address: 127.0.1.1 and on.
+// Addr returns the address of the i-th emulated node, from 1: 127.0.1.1 and on.
 func Addr(i int) string {
 	i--
 	return fmt.Sprintf("127.%d.%d.%d", i/254/255, 1+i/254%255, 1+i%254)
@@ -69,7 +69,7 @@ func WriteHosts(dir string, base []byte, nodes []Node) (string, error) {
 	return path, os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// BootID gives the node's boot id: made once, and again when the machine started anew or the node was stopped.
+// BootID returns the node's boot id: made once, and again when the machine started again or the node was stopped.
 func (n Node) BootID() (string, error) {
 	host, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -99,7 +99,7 @@ func (n Node) forgetBoot() error {
 	return nil
 }
 
-// Found lists the nodes that have a folder below dir.
+// Found lists the nodes that have a directory below dir.
 func Found(dir string) ([]Node, error) {
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -117,13 +117,13 @@ func Found(dir string) ([]Node, error) {
 	return nodes, nil
 }
 
-// Booted tells whether the node has been started and not stopped since.
+// Booted reports whether the node has been started and not stopped since.
 func (n Node) Booted() bool {
 	_, err := os.Stat(filepath.Join(n.Dir, bootFile))
 	return err == nil
 }
 
-// IsNode reports whether an agent has worked in a folder.
+// IsNode reports whether an agent has worked in a directory.
 func IsNode(dir string) bool {
 	for _, name := range []string{pidFile, "keeper", "keeper.sock"} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {

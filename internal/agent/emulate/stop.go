@@ -45,7 +45,7 @@ func stop(ctx context.Context, n Node, keeper string) error {
 	if _, err := os.Stat(k.Dir); errors.Is(err, os.ErrNotExist) {
 		return n.forgetBoot() // it never had a keeper
 	}
-	// A successor finds what the keeper left running, kills it, and writes down that it was lost; then it ends itself.
+	// A successor finds what the keeper left running, kills it, and records that it was lost; then it ends itself.
 	err := k.Recover(ctx)
 	dirs, loadErr := cgroup.Load(filepath.Join(k.Dir, "cgroups"))
 	if err = errors.Join(err, loadErr); err != nil {
@@ -57,7 +57,7 @@ func stop(ctx context.Context, n Node, keeper string) error {
 	return errors.Join(err, clear(filepath.Join(n.Dir, "tmp")), n.forgetBoot())
 }
 
-// clear empties a folder.
+// clear empties a directory.
 func clear(dir string) error {
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

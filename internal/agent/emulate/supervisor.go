@@ -25,7 +25,7 @@ type Supervisor struct {
 	Command func(Node) *exec.Cmd
 	LogDir  string
 	Log     *slog.Logger
-	// Failed hears of an agent that ended, with the last words of its log.
+	// Failed learns of an agent that ended, with the last words of its log.
 	Failed func(Node, error)
 }
 
@@ -33,7 +33,7 @@ type Supervisor struct {
 const (
 	firstWait = 100 * time.Millisecond
 	mostWait  = 5 * time.Second
-	healthy   = 10 * time.Second // an agent that lived so long begins anew
+	healthy   = 10 * time.Second // an agent that lived so long begins again
 )
 
 // HoldNode takes a node's pid file for the calling agent.
@@ -42,7 +42,7 @@ func HoldNode(dir string) (*process.Lock, error) {
 }
 
 // Run starts the agents and starts again those that die, until ctx ends. It leaves them running then: Stop ends them.
-// An agent that a dead supervisor left behind is replaced; what its keeper holds goes on.
+// An agent that a dead supervisor left behind is replaced; what its keeper holds continues.
 func (s *Supervisor) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, n := range s.Nodes {

@@ -54,8 +54,8 @@ func (v *gaudi) Look(ctx context.Context) ([]Seen, error) {
 	return list, nil
 }
 
-// gaudiModel gives the word people ask for. hl-smi names boards: HL-225 and HL-288 are of the second generation, HL-325
-// and on of the third.
+// gaudiModel returns the word people ask for. hl-smi names boards: HL-225 and HL-288 are of the second generation,
+// HL-325 and on of the third.
 func gaudiModel(board string) string {
 	for prefix, model := range map[string]string{"HL-1": "gaudi", "HL-2": "gaudi2", "HL-3": "gaudi3"} {
 		if strings.HasPrefix(board, prefix) {

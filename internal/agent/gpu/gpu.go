@@ -34,7 +34,7 @@ type Device struct {
 	Socket, Links int32
 }
 
-// Part tells whether it is a part of a device.
+// Part reports whether it is a part of a device.
 func (d *Device) Part() bool { return d.Parent != "" }
 
 // Reading is how a device does.

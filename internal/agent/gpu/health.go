@@ -38,7 +38,7 @@ type Health struct {
 	Faults []Fault // worst first
 }
 
-// String tells what is wrong.
+// String returns what is wrong.
 func (h Health) String() string {
 	var out []string
 	for _, f := range h.Faults {
@@ -102,7 +102,7 @@ func (w *Watch) Judge(seen []Seen, errs []error, kernel map[string][]Fault, othe
 	return out
 }
 
-// Loaded tells how often the driver was loaded so far: one that is loaded anew has reset its devices.
+// Loaded returns how often the driver was loaded so far: one that is loaded again has reset its devices.
 func (w *Watch) Loaded(times int) {
 	if times != w.loads {
 		w.loads = times

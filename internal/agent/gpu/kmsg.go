@@ -27,7 +27,7 @@ func (k *Kernel) Read() {
 	for {
 		n, err := unix.Read(k.fd, buf)
 		switch {
-		case errors.Is(err, unix.EPIPE), errors.Is(err, unix.EINTR): // some were overwritten: go on with what there is
+		case errors.Is(err, unix.EPIPE), errors.Is(err, unix.EINTR): // some were overwritten: continue with what there is
 		case err != nil || n == 0:
 			return
 		default:
@@ -36,7 +36,7 @@ func (k *Kernel) Read() {
 	}
 }
 
-// Close gives the file back.
+// Close closes the file.
 func (k *Kernel) Close() {
 	if k.opened {
 		_ = unix.Close(k.fd) // it was only read

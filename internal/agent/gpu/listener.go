@@ -63,7 +63,7 @@ func checkPort(to netip.AddrPort, self uint32) error {
 	return nil
 }
 
-// listeners gives the users who listen on an address, or on all addresses with its port.
+// listeners returns the users who listen on an address, or on all addresses with its port.
 func listeners(table io.Reader, to netip.AddrPort) (uids []uint32, err error) {
 	const local, state, uid, listening = 1, 3, 7, "0A"
 	lines := bufio.NewScanner(table)

@@ -30,7 +30,7 @@ var xids = map[int]Fault{
 	154: {Warning, "its driver asks for recovery"},
 }
 
-// KernelLog collects what the kernel says of devices. A driver that is loaded anew has reset them: what was before is
+// KernelLog collects what the kernel says of devices. A driver that is loaded again has reset them: what was before is
 // over.
 type KernelLog struct {
 	by    map[string]map[int]Fault // by PCI address without function
@@ -71,7 +71,7 @@ func (k *KernelLog) Take(line string) {
 // Loads is how often the driver was loaded.
 func (k *KernelLog) Loads() int { return k.loads }
 
-// Faults gives what stands, by PCI address without function.
+// Faults returns what stands, by PCI address without function.
 func (k *KernelLog) Faults() map[string][]Fault {
 	out := map[string][]Fault{}
 	for bus, by := range k.by {

@@ -2,9 +2,9 @@
 // image by apptainer, singularity or enroot, a bundle by an OCI runtime.
 //
 // The keeper starts it (bireme-container) in the step's place, as the step's user and in the job's cgroups, with the
-// launch on descriptor 3. It fetches the image if that is not there, works out the command line and becomes that
+// launch on descriptor 3. It fetches the image if that is not there, computes the command line and becomes that
 // program. So to the keeper a container is nothing but processes: limits, signals, streams and adoption are theirs.
 // Variables go by the environment, the script on a descriptor or in a file in memory: neither stands on a command line.
 //
-// What goes wrong before that is told in the launch's folder, for the agent to tell (Fault).
+// What goes wrong before that is told in the launch's directory, for the agent to tell (Fault).
 package launcher

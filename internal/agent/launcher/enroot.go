@@ -66,7 +66,7 @@ func (x *launcher) enroot() (*command, error) {
 	return &command{argv: append(append(argv, "--", image), inside...), env: env}, nil
 }
 
-// enrootEnv gives enroot its folders: those of a login may not be there.
+// enrootEnv sets the directories of enroot: those of a login may not be there.
 func (x *launcher) enrootEnv(env []string) []string {
 	env = append(env, "ENROOT_RUNTIME_PATH="+filepath.Join(x.c.Run, "enroot"), "ENROOT_CACHE_PATH="+
 		filepath.Join(x.c.Images, "cache"),
@@ -96,7 +96,7 @@ func (x *launcher) importSquash(ref, file string) (*command, error) {
 		if host == ref || !strings.Contains(ref, "#") {
 			host = "auth.docker.io"
 		}
-		conf := filepath.Join(x.c.Run, "config") // in memory, as all of the folder
+		conf := filepath.Join(x.c.Run, "config") // in memory, as all of the directory
 		if err := os.MkdirAll(conf, 0o700); err != nil {
 			return nil, err
 		}

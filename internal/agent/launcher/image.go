@@ -18,7 +18,7 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// Shared is the folder of images that the node fetched before anybody asked, beside those of the users.
+// Shared is the directory of images that the node fetched before anybody asked, beside those of the users.
 const Shared = "shared"
 
 // ImageFile is the name of the file that an image is kept in.
@@ -39,8 +39,9 @@ func Ref(image string) string {
 	return "docker://" + image
 }
 
-// image gives the file of the launch's image, which it fetches if it is not there: one of the user's own, for what one
-// may have from a registry another may not. Who uses one marks it as used; the node removes those not used for longest.
+// image returns the file of the launch's image, which it fetches if it is not there: one of the user's own, for what
+// one may have from a registry another may not. Who uses one marks it as used; the node removes those not used for
+// longest.
 func (x *launcher) image(pull func(ref, file string) (*command, error)) (string, error) {
 	if path.IsAbs(x.c.Image) {
 		if _, err := os.Stat(x.c.Image); err != nil {

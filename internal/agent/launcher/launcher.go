@@ -15,7 +15,7 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// The files of a launch's folder.
+// The files of a launch's directory.
 const (
 	FaultFile = "fault" // why it could not be
 	DoingFile = "doing" // what is done at the moment; empty: the job runs
@@ -152,8 +152,8 @@ func (x *launcher) forEngines() error {
 	return nil
 }
 
-// shared are the variables that mean the same inside: not those of the node's own folders, and not those that an image
-// sets for its programs, where the image is to win.
+// shared are the variables that mean the same inside: not those of the node's own directories, and not those that an
+// image sets for its programs, where the image is to win.
 func (x *launcher) shared() []string {
 	drop := []string{"TMPDIR", "SLURM_TMPDIR", "BIREME_TMPDIR"}
 	if x.c.ImageEnv {
@@ -166,7 +166,7 @@ func (x *launcher) shared() []string {
 	})
 }
 
-// variable tells whether a shell could set it: the makers' scripts do.
+// variable reports whether a shell could set it: the makers' scripts do.
 func variable(name string) bool {
 	for i, r := range name {
 		if r != '_' && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') {
@@ -187,7 +187,7 @@ func (x *launcher) outer(more ...string) []string {
 	return append(env, more...)
 }
 
-// tmp is the job's own folder for what is short-lived; empty: there is none.
+// tmp is the job's own directory for what is short-lived; empty: there is none.
 func (x *launcher) tmp() string {
 	for _, e := range x.env {
 		if v, ok := strings.CutPrefix(e, "BIREME_TMPDIR="); ok {

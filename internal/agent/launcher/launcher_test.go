@@ -13,7 +13,7 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// newLauncher is one whose image lies in a file.
+// newLauncher is one whose image is in a file.
 func newLauncher(t *testing.T, maker string, change func(*wire.Container)) *launcher {
 	t.Helper()
 	image := filepath.Join(t.TempDir(), "a.sif")

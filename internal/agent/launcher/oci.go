@@ -80,7 +80,7 @@ func readBundle(dir string) (object, error) {
 	return spec, nil
 }
 
-// part gives an object's part, which it makes if it is not there.
+// part returns an object's part, which it makes if it is not there.
 func part(o object, name string) object {
 	p, _ := o[name].(object)
 	if p == nil {

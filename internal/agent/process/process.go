@@ -68,7 +68,7 @@ func isCurrent(f *os.File, path string) (bool, error) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Release gives the lock back and removes the file.
+// Release releases the lock and removes the file.
 func (l *Lock) Release() error { return errors.Join(os.Remove(l.f.Name()), l.f.Close()) }
 
 func readPid(path string) int {
@@ -133,7 +133,7 @@ func sameOwner(path string, pid int) error {
 	return nil
 }
 
-// Locked tells whether a process holds a lock on a file.
+// Locked reports whether a process holds a lock on a file.
 func Locked(path string) (bool, error) { return isLocked(path) }
 
 func isLocked(path string) (bool, error) {
@@ -152,7 +152,7 @@ func isLocked(path string) (bool, error) {
 	return false, err
 }
 
-// Open gives a handle on a process; nil when there is none.
+// Open returns a handle on a process; nil when there is none.
 func Open(pid int) (*Process, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// GiveBack gives memory back to the machine that a waiting agent has no use for: what its heap has spare, and its
+// GiveBack returns memory to the system that a waiting agent has no use for: what its heap has spare, and its
 // mapping of the program's file. Two thirds of that are touched by the start, where every package that is linked
 // prepares itself, and a tenth by waiting; what is needed again is mapped again from the page cache.
 func GiveBack() {

@@ -9,7 +9,7 @@ import (
 )
 
 // programPages counts the pages of this process's read-only mappings of its own program that are in its page tables.
-// RssFile of /proc/self/status would not do: where the program lies in a tmpfs its pages are RssShmem.
+// RssFile of /proc/self/status would not do: where the program is in a tmpfs its pages are RssShmem.
 func programPages(t *testing.T) int {
 	t.Helper()
 	self, err := os.Readlink("/proc/self/exe")
@@ -39,7 +39,7 @@ func programPages(t *testing.T) int {
 	return total
 }
 
-// What the start of a program mapped is given back, and the program goes on.
+// What the start of a program mapped is given back, and the program continues.
 func TestGiveBackUnmapsTheProgram(t *testing.T) { // not parallel: it counts what the whole process maps
 	before := programPages(t)
 	GiveBack()

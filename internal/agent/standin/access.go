@@ -21,7 +21,7 @@ import (
 
 // An engine has one store of images for everybody. An image that a registry gave for somebody's credentials is private:
 // it is run only for users to whom the same repository gives it too. Which images are private, where they came from and
-// who has shown that they may have them lies in a folder of the agent's, a file for each image by the engine's id. An
+// who has shown that they may have them is in a directory of the agent's, a file for each image by the engine's id. An
 // image without a file is everybody's: one that a registry gives to anybody, that an administrator imported or that was
 // there before.
 //
@@ -29,7 +29,7 @@ import (
 // fetches nothing. Whoever knows the id could serve such a manifest.
 
 // proofLasts is how long a registry's word on a user holds before it is asked again. A registry that is away is not
-// asked: who has shown it once may go on.
+// asked: who has shown it once may continue.
 const proofLasts = time.Hour
 
 // access is the file of a private image.
@@ -39,7 +39,7 @@ type access struct {
 	Proofs map[string]time.Time `json:"proofs"`        // when its registry last gave it, by user and credentials
 }
 
-// accessDir is the folder of these files.
+// accessDir is the directory of these files.
 func (s *standIn) accessDir() string { return filepath.Join(filepath.Dir(s.c.Dir), "image-access") }
 
 // accessFile is where the file of an image is, if it is private.
@@ -117,7 +117,7 @@ func lockAccess(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// noteAccess writes down that a registry gave an image to this launch's user: what it gives without credentials is
+// noteAccess records that a registry gave an image to this launch's user: what it gives without credentials is
 // everybody's. It fails where an image is private to another repository.
 func (s *standIn) noteAccess(ctx context.Context, id string) error {
 	a, err := s.settledAccess(ctx, id)
@@ -258,7 +258,7 @@ func repository(ref string) string {
 }
 
 // allowed makes sure that this launch's user may run an image that the engine had: again tells that it was fetched
-// anew, so that the container is to be made of what came.
+// again, so that the container is to be made of what came.
 func (s *standIn) allowed(ctx context.Context, id string) (again bool, err error) {
 	a, err := s.settledAccess(ctx, id)
 	if err != nil {

@@ -10,7 +10,7 @@
 //
 // While both live each is known to the other by the socket between them: a container that is killed is noticed at once,
 // and one whose stand-in is killed ends. So the keeper's limits, signals, journal and recovery hold for containers
-// without knowing them. What an exit status cannot say lies in the stand-in's folder (End) for the agent, which also
+// without knowing them. What an exit status cannot say is in the stand-in's directory (End) for the agent, which also
 // removes the container.
 //
 // Steps that join a running container (srun, ssh) have stand-ins too: those dial that of the batch step (join.go).

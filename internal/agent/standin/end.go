@@ -17,7 +17,7 @@ type End struct {
 	ImageID string `json:"image_id,omitempty"` // as the engine calls it
 }
 
-// Folder is where a stand-in keeps its things.
+// Directory is where a stand-in keeps its things.
 func Folder(dir string, k wire.Key) string { return filepath.Join(dir, k.String()) }
 
 // Name is what the engine calls the container.
@@ -35,7 +35,7 @@ func (e *End) write(folder string) error {
 	return os.Rename(tmp, filepath.Join(folder, "end"))
 }
 
-// ReadEnd gives what a stand-in left, nil if it was killed before it could.
+// ReadEnd returns what a stand-in left, nil if it was killed before it could.
 func ReadEnd(folder string) (*End, error) {
 	b, err := os.ReadFile(filepath.Join(folder, "end"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -36,8 +36,8 @@ func (s *standIn) gang(spec *docker.Spec, g *wire.Gang) {
 	}
 }
 
-// portTaken tells whether somebody else has the port of a container: in the words of the system, which bireme-init and
-// engines pass on, or of an engine that gave it to another container itself.
+// portTaken reports whether somebody else has the port of a container: in the words of the system, which bireme-init
+// and engines pass on, or of an engine that gave it to another container itself.
 func portTaken(message string) bool {
 	return strings.Contains(message, unix.EADDRINUSE.Error()) || strings.Contains(message, "port is already allocated")
 }

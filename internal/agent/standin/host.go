@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// A step's own container (srun --container-image) belongs to none of its tasks: whichever ends first, the others go on
-// in it. So a process beside the tasks' stand-ins has it made and holds it; the keeper, which knows that process as one
-// of the step's, ends it with the step.
+// A step's own container (srun --container-image) belongs to none of its tasks: whichever ends first, the others
+// continue in it. So a process beside the tasks' stand-ins has it made and holds it; the keeper, which knows that
+// process as one of the step's, ends it with the step.
 
-// startHost starts that process from the stand-in of the node's first task. launch is read anew by it.
+// startHost starts that process from the stand-in of the node's first task. launch is read again by it.
 func startHost(launch *os.File) error {
 	if !slices.Contains(os.Environ(), "SLURM_LOCALID=0") {
 		return nil

@@ -15,14 +15,14 @@ import (
 	"bireme.dev/bireme/internal/agent/docker"
 )
 
-// A pull with credentials is written down before it begins and crossed out when the image's file is there. Whoever uses
+// A pull with credentials is recorded before it begins and crossed out when the image's file is there. Whoever uses
 // an image looks first for pulls whose stand-in was killed in between: what such a pull brought is private, and nobody
 // has shown yet that they may have it.
 
 // pullPrefix begins the names of these files; a file of an image begins with the name of a hash.
 const pullPrefix = "pull-"
 
-// pullKept is how long a pull whose stand-in is gone is remembered: the engine may go on with it for a while.
+// pullKept is how long a pull whose stand-in is gone is remembered: the engine may continue with it for a while.
 const pullKept = 10 * time.Minute
 
 // pullNote is a pull with credentials under way, or one that was cut.
@@ -31,7 +31,7 @@ type pullNote struct {
 	Had []string `json:"had"` // ids of the images that the engine had before
 }
 
-// beginPull writes down that the launch's image is fetched with credentials. The file is locked while this process
+// beginPull records that the launch's image is fetched with credentials. The file is locked while this process
 // lives.
 func (s *standIn) beginPull() error {
 	b, err := json.Marshal(pullNote{Ref: s.c.Image, Had: slices.Sorted(maps.Keys(s.had))})
@@ -93,7 +93,7 @@ func (s *standIn) settlePulls(ctx context.Context) error {
 	return nil
 }
 
-// settlePull deals with one pull. The folder is locked.
+// settlePull deals with one pull. The directory is locked.
 func (s *standIn) settlePull(name string, list []docker.Image) error {
 	f, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {

@@ -19,7 +19,7 @@ import (
 )
 
 // initInside is where those who join find bireme-init. What is ours and runs before the job does lies elsewhere, in a
-// folder that nobody can name beforehand: an image can lead a mount to any place by a link.
+// directory that nobody can name beforehand: an image can lead a mount to any place by a link.
 const initInside = wire.InitInside
 
 // spec says the launch in the engine's words.
@@ -128,7 +128,7 @@ type shown struct {
 	target string
 }
 
-// source gives the path that the engine is to mount; empty: nothing. A submitting user gets only what that user could
+// source returns the path that the engine is to mount; empty: nothing. A submitting user gets only what that user could
 // open, with the user's rights. The engine mounts by name, and names can be changed meanwhile: verify looks at what it
 // mounted.
 func (s *standIn) source(m core.Mount) (string, error) {

@@ -180,7 +180,7 @@ func (s *standIn) listen() (inside, outside *net.UnixListener, err error) {
 	if inside, err = listenIn(in, "sock"); err != nil {
 		return nil, nil, err
 	}
-	// An engine may map root inside to somebody else; the folder around it keeps others away.
+	// An engine may map root inside to somebody else; the directory around it keeps others away.
 	if err = os.Chmod(filepath.Join(in, "sock"), 0o666); err == nil {
 		outside, err = listenIn(s.folder, "join")
 	}
@@ -274,7 +274,7 @@ func (s *standIn) note(name, text string) {
 	}
 }
 
-// progress tells how far a pull has come, twice a second.
+// progress prints how far a pull has come, twice a second.
 func (s *standIn) progress() func(docker.Progress) {
 	s.doing("fetching image " + s.c.Image)
 	last := time.Now()

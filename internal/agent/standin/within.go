@@ -13,7 +13,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// within gives the path of a mount that must be below one of the site's paths for everybody. Whoever mounts is root
+// within returns the path of a mount that must be below one of the site's paths for everybody. Whoever mounts is root
 // there inside and may have made links that lead out: none is followed, and verify looks at what the engine mounted.
 func (s *standIn) within(m core.Mount) (string, error) {
 	rules := core.ContainerRules{Volumes: s.c.Within}
@@ -62,7 +62,7 @@ func openBelow(root int, rel string) (int, error) {
 	})
 }
 
-// makeBelow makes the folders that are missing on the way, as for an administrator's mount.
+// makeBelow makes the directories that are missing on the way, as for an administrator's mount.
 func makeBelow(root int, rel string) error {
 	dir, made := root, ""
 	defer func() {

@@ -22,8 +22,8 @@ var programs = []string{"biremed", "bireme-step", "bireme", "bireme-container", 
 
 // Bundles packs programs for hosts, once for each kind of machine.
 type Bundles struct {
-	From  string // folder of the programs of this machine's kind; those of another are in its folder linux-ARCH
-	Cache string // folder for the packed ones
+	From  string // directory of the programs of this machine's kind; those of another are in its directory linux-ARCH
+	Cache string // directory for the packed ones
 
 	mu   sync.Mutex
 	made map[string]*Bundle
@@ -38,7 +38,7 @@ type Bundle struct {
 
 func (b *Bundle) open() (*os.File, error) { return os.Open(b.file) }
 
-// For gives the programs of an architecture.
+// For returns the programs of an architecture.
 func (s *Bundles) For(arch string) (*Bundle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *Bundles) tidy() {
 	}
 }
 
-// measure names the content of a folder's programs.
+// measure names the content of a directory's programs.
 func measure(dir string) (*Bundle, []byte, error) {
 	b := &Bundle{}
 	var sums []byte

@@ -19,7 +19,7 @@ type HostKeys struct {
 	File string // only those of this file, in the form of known_hosts; empty: the first one that is shown is kept
 }
 
-// judge works out the kinds of key to ask a host for, and what to say to the one it shows.
+// judge computes the kinds of key to ask a host for, and what to say to the one it shows.
 func (p HostKeys) judge(at, known string) (algorithms []string, check func(ssh.PublicKey) error, err error) {
 	switch {
 	case p.Any:
@@ -57,7 +57,7 @@ func (p HostKeys) judge(at, known string) (algorithms []string, check func(ssh.P
 	}, nil
 }
 
-// known gives the keys that the file has for a host.
+// known returns the keys that the file has for a host.
 func (p HostKeys) known(at string) ([]string, error) {
 	check, err := knownhosts.New(p.File)
 	if err != nil {

@@ -34,7 +34,7 @@ var (
 // Facts are what a host tells of itself and of what is on it already.
 type Facts struct {
 	Arch     string     // as Go names it
-	Base     string     // folder of everything
+	Base     string     // directory of everything
 	Free     core.Bytes // in it
 	Programs bool       // those asked about are there
 	Cert     string     // hash of the node's certificate
@@ -142,7 +142,7 @@ type Agent struct {
 	Programs, Base string
 }
 
-// Dir is the node's folder.
+// Dir is the node's directory.
 func (a *Agent) Dir() string { return path.Join(a.Base, string(a.Node)) }
 
 // Socket is where a tunnel to the server ends on the host.
@@ -174,7 +174,7 @@ func (a *Agent) env() []byte {
 	return b
 }
 
-// Same tells whether the agent on a host runs as it should.
+// Same reports whether the agent on a host runs as it should.
 func (a *Agent) Same(f *Facts) bool {
 	return f.Running && f.Command == Sum(a.command()) && (len(a.Env) == 0 || f.Env == Sum(a.env())) && len(a.Key) == 0
 }
@@ -218,7 +218,7 @@ LimitMEMLOCK=infinity
 WantedBy=multi-user.target
 `
 
-// Start puts what the agent needs in place and starts it, or starts it again. What its keeper holds goes on.
+// Start puts what the agent needs in place and starts it, or starts it again. What its keeper holds continues.
 func (h *Host) Start(ctx context.Context, a *Agent) error {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)

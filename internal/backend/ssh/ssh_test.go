@@ -216,8 +216,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestProbeClears: what uploads left that were cut off is gone after the next look at the host, and one that goes on is
-// let be.
+// TestProbeClears: what uploads left that were cut off is gone after the next look at the host, and one that continues
+// is let be.
 func TestProbeClears(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()

@@ -79,7 +79,7 @@ func (t *Tunnel) Accept() (net.Conn, error) {
 	}
 }
 
-// Close takes the socket away; what is carried goes on until the connection to the host ends.
+// Close takes the socket away; what is carried continues until the connection to the host ends.
 func (t *Tunnel) Close() error {
 	t.once.Do(func() {
 		close(t.done)
@@ -88,5 +88,5 @@ func (t *Tunnel) Close() error {
 	return nil
 }
 
-// Addr tells where the far end is.
+// Addr returns where the far end is.
 func (t *Tunnel) Addr() net.Addr { return t.remote.Addr() }

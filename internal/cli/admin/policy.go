@@ -147,7 +147,7 @@ func inUnits(name, value string) string {
 	})
 }
 
-// printDiff tells what changed, a line an entry, with its fields below it.
+// printDiff prints what changed, a line an entry, with its fields below it.
 func printDiff(w io.Writer, d *core.PolicyDiff) error {
 	var b strings.Builder
 	for _, c := range d.Changes {

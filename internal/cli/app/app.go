@@ -62,7 +62,8 @@ func OneFlag(cmd *cobra.Command, a, b string) error {
 	return nil
 }
 
-// Project gives the project to act in: the flag's, that of the settings, or the one the server takes for the caller's.
+// Project returns the project to act in: the flag's, that of the settings, or the one the server takes for the
+// caller's.
 func Project(ctx context.Context, c *client.Client, flag string) (string, error) {
 	if flag != "" {
 		return flag, nil

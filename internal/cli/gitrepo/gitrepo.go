@@ -95,7 +95,7 @@ func Local(ctx context.Context, dir string) (*Repo, error) {
 	return r, err
 }
 
-// git runs git in a folder.
+// git runs git in a directory.
 type git struct {
 	ctx context.Context
 	dir string

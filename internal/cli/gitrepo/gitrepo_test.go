@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// shell runs git commands in a folder, with nobody's settings.
+// shell runs git commands in a directory, with nobody's settings.
 func shell(t *testing.T, dir string, lines ...string) {
 	t.Helper()
 	for _, l := range lines {

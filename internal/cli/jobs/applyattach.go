@@ -64,7 +64,7 @@ func (o *applyOptions) updated(ctx context.Context, c *client.Client, run *wire.
 	return t.run(ctx)
 }
 
-// leave tells what was done to who does not stay.
+// leave prints what was done, for a caller who does not wait.
 func (o *applyOptions) leave(done, text string) error {
 	if o.app.Dstack {
 		text = fmt.Sprintf("Run %s %s, detaching...", o.name, done)

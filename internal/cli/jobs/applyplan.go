@@ -96,7 +96,7 @@ func (o *applyOptions) print(ctx context.Context, c *client.Client, p *planned) 
 	return err
 }
 
-// anything gives the nodes that the run may be on, whatever they have; nil: there are none.
+// anything returns the nodes that the run may be on, whatever they have; nil: there are none.
 func (o *applyOptions) anything(ctx context.Context, c *client.Client, p *planned) *wire.JobPlan {
 	spec := *p.spec
 	res := &spec.Configuration.Run().Resources // the plan is not needed any more for what it asks

@@ -13,8 +13,8 @@ import (
 	"bireme.dev/bireme/internal/core/plain"
 )
 
-// arrayTasks gives the records of an array in the order of their tasks, those that have not started last; none if id is
-// that of one task, or of a job that is no array.
+// arrayTasks returns the records of an array in the order of their tasks, those that have not started last; none if id
+// is that of one task, or of a job that is no array.
 func arrayTasks(id string, jobs []client.Job) []client.Job {
 	if strings.ContainsAny(id, "_+") {
 		return nil

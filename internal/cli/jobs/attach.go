@@ -124,7 +124,7 @@ func (t *attachment) editor(ctx context.Context) {
 	}
 }
 
-// interrupted is Ctrl-C while attached: the run goes on unless the user says otherwise.
+// interrupted is Ctrl-C while attached: the run continues unless the user says otherwise.
 func (t *attachment) interrupted() error {
 	if t.app.Terminal && t.app.Ask("\nStop run %s?", t.name) {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

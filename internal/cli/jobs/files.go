@@ -13,7 +13,7 @@ import (
 	"bireme.dev/bireme/internal/wire/parcel"
 )
 
-// pack reads the files that a configuration brings along: those with relative paths from its own folder, or from the
+// pack reads the files that a configuration brings along: those with relative paths from its own directory, or from the
 // current one if it has none.
 func (o *applyOptions) pack(s *convert.Spec, file string, more ...parcel.Item) ([]byte, error) {
 	files := s.Configuration.Run().Files
@@ -50,7 +50,7 @@ func (o *applyOptions) pack(s *convert.Spec, file string, more ...parcel.Item) (
 	return data, nil
 }
 
-// folder is where relative paths of the configuration begin.
+// directory is where relative paths of the configuration begin.
 func (o *applyOptions) folder(file string) string {
 	if o.file == "-" {
 		return "."

@@ -11,8 +11,8 @@ import (
 	"bireme.dev/bireme/internal/dstack/config"
 )
 
-// FindProfile gives the profile of a run: the one that --profile (name) or DSTACK_PROFILE names, else the default one
-// of .dstack/profiles.yml in this folder or the home; nil: none, also where none is wanted.
+// FindProfile returns the profile of a run: the one that --profile (name) or DSTACK_PROFILE names, else the default one
+// of .dstack/profiles.yml in this directory or the home; nil: none, also where none is wanted.
 func FindProfile(a *app.App, name string, none bool) (*config.Profile, error) {
 	if name == "" && !none {
 		if v, _ := a.Lookup("DSTACK_NO_PROFILE"); v != "" {

@@ -13,7 +13,7 @@ import (
 // lookAgain is how often a run that has not started is looked at.
 const lookAgain = time.Second
 
-// progress tells how a run that has not started comes along: why it waits, that its nodes are prepared, how far its
+// progress prints the progress of a run that has not started: why it waits, that its nodes are prepared, how far its
 // image is, that it runs. Nothing is said of one that starts at once.
 func (t *attachment) progress(ctx context.Context) {
 	if app.Wait(ctx, patience) != nil {
@@ -35,7 +35,7 @@ func (t *attachment) progress(ctx context.Context) {
 	}
 }
 
-// explainWait tells why the run waits, and reports whether it does.
+// explainWait returns why the run waits, and reports whether it does.
 func (t *attachment) explainWait(ctx context.Context) bool {
 	w, err := t.client.Why(ctx, t.job)
 	if err != nil || w.State != core.Pending {

@@ -43,7 +43,7 @@ func isJobID(ref string) bool {
 	return err == nil
 }
 
-// findJob gives the job that ref means: a job id, the last job of the newest run of that name, or the caller's newest
+// findJob returns the job that ref means: a job id, the last job of the newest run of that name, or the caller's newest
 // job of it.
 func findJob(ctx context.Context, c *client.Client, flag, ref string) (string, error) {
 	if isJobID(ref) {
@@ -68,7 +68,7 @@ func findJob(ctx context.Context, c *client.Client, flag, ref string) (string, e
 	return strconv.FormatInt(int64(run.Jobs[len(run.Jobs)-1]), 10), nil
 }
 
-// namedJob gives the caller's newest job of a name, the array for one of its tasks; "": there is none.
+// namedJob returns the caller's newest job of a name, the array for one of its tasks; "": there is none.
 func namedJob(ctx context.Context, c *client.Client, project, name string) string {
 	me, err := c.Whoami(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func namedJob(ctx context.Context, c *client.Client, project, name string) strin
 	return jobName(&list.Jobs[0])
 }
 
-// findRun gives the newest run of a name.
+// findRun returns the newest run of a name.
 func findRun(ctx context.Context, c *client.Client, project, name string) (*client.Run, error) {
 	list, err := c.Runs(ctx, project, name)
 	if err != nil {
@@ -114,7 +114,7 @@ func inProject(p string) string {
 	return " in project " + p
 }
 
-// oneJob gives a single job by id, its record for an array.
+// oneJob returns a single job by id, its record for an array.
 func oneJob(ctx context.Context, c *client.Client, id string) (*client.Job, error) {
 	j, _, err := jobNow(ctx, c, id)
 	return j, err

@@ -68,7 +68,7 @@ func (o *repoOptions) apply(c *config.Configuration) error {
 	return nil
 }
 
-// find reads the repository of a run; nil: it has none. Paths are those from the folder of its file.
+// find reads the repository of a run; nil: it has none. Paths are those from the directory of its file.
 func (o *repoOptions) find(ctx context.Context, c *config.Configuration, dir string) (*gitrepo.Repo, error) {
 	list := c.Run().Repos
 	if len(list) == 0 {

@@ -69,7 +69,7 @@ func (o *stopOptions) run(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// look tells why there is nothing to stop.
+// look prints why there is nothing to stop.
 func (o *stopOptions) look(ctx context.Context, c *client.Client, ref string) error {
 	if isJobID(ref) {
 		_, err := oneJob(ctx, c, ref)

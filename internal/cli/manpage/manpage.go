@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Page gives the manual page of a program in the form that man(1) reads. Notes are added at its end, as given.
+// Page returns the manual page of a program in the form that man(1) reads. Notes are added at its end, as given.
 func Page(root *cobra.Command, section int, notes string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s %d \"\" \"Bireme %s\"\n", strings.ToUpper(root.Name()), section, escape(root.Version))

@@ -116,7 +116,7 @@ func fleetPlan(p *core.FleetPlan, s *client.FleetSpec) string {
 	return b.String()
 }
 
-// untilUp tells what is done about each host until all are nodes or have failed.
+// untilUp prints what is done about each host until all are nodes or have failed.
 func (o *FleetApply) untilUp(ctx context.Context, c *client.Client) error {
 	said := map[core.NodeName]string{}
 	for {

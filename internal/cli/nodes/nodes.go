@@ -156,7 +156,7 @@ func nodeGres(n *client.Node) string {
 	return strings.Join(out, ",")
 }
 
-// containment tells how well jobs are kept together on the node; weak is shouted, because a job may then leave
+// containment returns how well jobs are kept together on the node; weak is shouted, because a job may then leave
 // processes behind or use more than it was given.
 func containment(n *client.Node) string {
 	text := n.Host.Containment

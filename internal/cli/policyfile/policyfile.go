@@ -62,7 +62,7 @@ func (f *File) err() error {
 	return f.worded(&core.Error{Code: core.Invalid, Reason: "invalid_policy", Faults: f.faults})
 }
 
-// worded gives an error with one line a fault, each with its place.
+// worded returns an error with one line a fault, each with its place.
 func (f *File) worded(e *core.Error) error {
 	lines := make([]string, len(e.Faults))
 	for i, x := range e.Faults {
@@ -115,7 +115,7 @@ func (f *File) each(n *yaml.Node, path string, do func(key, val *yaml.Node)) {
 	}
 }
 
-// resolve follows an alias once; those that go on are faults of their kind.
+// resolve follows an alias once; those that continue are faults of their kind.
 func resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -170,7 +170,7 @@ func (f *File) qos(key, val *yaml.Node) {
 	f.Policy.QOS = append(f.Policy.QOS, q)
 }
 
-// maxDepth bounds how deep projects lie in each other, for files that refer to themselves.
+// maxDepth bounds how deep projects are in each other, for files that refer to themselves.
 const maxDepth = 100
 
 func (f *File) project(parent core.ProjectName, key, val *yaml.Node, depth int) {
@@ -281,7 +281,7 @@ func entry[T any](fields []field[T], v *T) *yaml.Node {
 	return m
 }
 
-// below writes the projects of a parent. Those whose parent is not there, or that lie in a circle, come at the top with
+// below writes the projects of a parent. Those whose parent is not there, or that are in a circle, come at the top with
 // it named.
 func below(all []core.Project, parent core.ProjectName, done map[core.ProjectName]bool) *yaml.Node {
 	m := mapping()

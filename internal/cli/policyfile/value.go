@@ -181,7 +181,7 @@ func readTRES(n *yaml.Node) (core.TRES, error) {
 	return core.ParseTRES(strings.Join(parts, ","))
 }
 
-// write gives the node of what from points to; nil if it is not set.
+// write returns the node of what from points to; nil if it is not set.
 func write(from any) *yaml.Node {
 	switch v := from.(type) {
 	case *string:

@@ -4,7 +4,7 @@ import (
 	"bireme.dev/bireme/internal/sim"
 )
 
-// ahead reads a trace on a core of its own while the simulation goes on behind it. Reading is a tenth of the work.
+// ahead reads a trace on a core of its own while the simulation continues behind it. Reading is a tenth of the work.
 type ahead struct {
 	src     sim.Source
 	batches chan batch
@@ -50,7 +50,7 @@ func (a *ahead) read() {
 	}
 }
 
-// Next gives the next job.
+// Next returns the next job.
 func (a *ahead) Next() (*sim.Job, error) {
 	for a.at == len(a.now.jobs) {
 		if a.now.err != nil {

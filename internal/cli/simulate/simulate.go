@@ -219,7 +219,7 @@ func (o *simulation) simulateOnce(ctx context.Context, rule sim.Rule, sorted boo
 // maxProcs bounds a machine; the largest there is has some ten millions.
 const maxProcs = 1 << 24
 
-// machine gives the CPUs of each node.
+// machine returns the CPUs of each node.
 func (o *simulation) machine(header int64) ([]int32, error) {
 	procs := o.procs
 	count, each, shaped := strings.Cut(o.nodes, "x")
@@ -259,7 +259,7 @@ func (o *simulation) machine(header int64) ([]int32, error) {
 	return nodes, nil
 }
 
-// withCSV gives do a place for rows. The file appears under its name when all is well, and not before.
+// withCSV calls do with a writer of rows. The file appears under its name when all is well, and not before.
 func (o *simulation) withCSV(path string, do func(emit func(*sim.Row) error, reset func() error) error) error {
 	if path == "" {
 		return do(func(*sim.Row) error { return nil }, func() error { return nil })

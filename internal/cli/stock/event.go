@@ -170,7 +170,7 @@ func idsOf(ctx context.Context, d client.Dstack, kind string, names []string) ([
 	return ids, nil
 }
 
-// events gives the last page, or all since a time.
+// events prints the last page, or all since a time.
 func events(ctx context.Context, d client.Dstack, query map[string]any, since string) ([]wire.Event, error) {
 	var all []wire.Event
 	if since == "" {

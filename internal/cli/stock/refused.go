@@ -27,7 +27,7 @@ var presetList = []option{
 	{"base", "", 's'}, {"repo", "", 's'},
 }
 
-// presetCreate are those of `preset create`, but for those of a run.
+// presetCreate are those of `preset create`, except for those of a run.
 var presetCreate = []option{
 	{"file", "f", 's'}, {"name", "n", 's'}, {"profile", "", 's'}, {"no-profile", "", 'b'}, {"max-price", "", 's'},
 	{"max-duration", "", 's'}, {"backend", "b", 'l'}, {"region", "r", 'l'}, {"instance-type", "", 'l'},

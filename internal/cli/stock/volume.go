@@ -24,7 +24,7 @@ type volumeOptions struct {
 	watch, verbose, json bool
 }
 
-// volumeCommand lists the folders of nodes that runs have mounted: network volumes are not there yet.
+// volumeCommand lists the directories of nodes that runs have mounted: network volumes are not there yet.
 func volumeCommand(a *app.App) *cobra.Command {
 	o := &volumeOptions{base: base{App: a}}
 	c := &cobra.Command{
@@ -96,7 +96,7 @@ func (b *base) delete(noun, nouns string) *cobra.Command {
 	return c
 }
 
-// mounted is a folder of nodes that a run has mounted.
+// mounted is a directory of nodes that a run has mounted.
 type mounted struct {
 	Path   string   `json:"path"` // on the node
 	Run    string   `json:"run"`

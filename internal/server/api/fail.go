@@ -16,7 +16,7 @@ import (
 )
 
 // recovered ends a call whose handler panicked: the caller gets an answer with the request's id where none has begun,
-// and a cut connection otherwise; the log gets the stack under the same id. The server goes on.
+// and a cut connection otherwise; the log gets the stack under the same id. The server continues.
 func (a *API) recovered(w *call.Answer, r *http.Request, who *call.Caller, p any) {
 	if p == http.ErrAbortHandler { //nolint:errorlint // a value of panic, no error: the handler's way to cut a connection
 		panic(p)

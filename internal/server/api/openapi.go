@@ -114,7 +114,7 @@ var publishedNames = map[reflect.Type]string{
 	reflect.TypeFor[core.RankSpan](): "RankSpan",
 }
 
-// of gives the schema of a type; structs are put under their name once.
+// of returns the schema of a type; structs are put under their name once.
 func (g *schemas) of(t reflect.Type) object {
 	switch {
 	case t.Kind() == reflect.Pointer:

@@ -48,7 +48,7 @@ var pastViewer = map[string]string{
 	"jobs.withHistory":      "filtered by the viewer there",
 }
 
-// exemptFiles are the viewer itself, and files that find out who calls and whether a session may go on: they answer
+// exemptFiles are the viewer itself, and files that find out who calls and whether a session may continue: they answer
 // nothing about others.
 var exemptFiles = map[string]string{
 	"view/viewer.go":     "the viewer",

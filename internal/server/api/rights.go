@@ -96,7 +96,7 @@ var rights = map[string]call.Right{
 	"GET /debug/pprof/{what...}": {Scope: core.ScopeAdmin},
 }
 
-// withRights gives each route the right it asks for, and its place in the audit log.
+// withRights sets the right that each route asks for, and its place in the audit log.
 func withRights(list []call.Route) []call.Route {
 	for i := range list {
 		rt := &list[i]

@@ -71,12 +71,12 @@ func New(cfg Config) (*Log, error) {
 // Stats are the log's counters.
 func (l *Log) Stats() *Stats { return &l.stats }
 
-// Write adds an entry and returns when it is on disk. An error means that it is not, yet: the log goes on trying.
+// Write adds an entry and returns when it is on disk. An error means that it is not, yet: the log continues trying.
 func (l *Log) Write(ctx context.Context, e *core.AuditEntry) error {
 	return l.await(ctx, l.finish(e))
 }
 
-// Flush returns when every entry that was added before it is on disk, but for what is told at the end of the minute.
+// Flush returns when every entry that was added before it is on disk, except for what is told at the end of the minute.
 func (l *Log) Flush(ctx context.Context) error { return l.await(ctx, nil) }
 
 func (l *Log) await(ctx context.Context, e *core.AuditEntry) error {

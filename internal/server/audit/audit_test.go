@@ -136,7 +136,7 @@ func TestManyCallersAreBounded(t *testing.T) {
 	}
 }
 
-// An entry that somebody waits for is on disk when they go on, or they are told; a store that comes back gets it.
+// An entry that somebody waits for is on disk when they continue, or they are told; a store that comes back gets it.
 func TestWriteWaitsForTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -79,7 +79,7 @@ func callerKey(e *core.AuditEntry) string {
 	return "a" + e.Addr
 }
 
-// admit gives the entry back if it is to be written now, and counts it otherwise.
+// admit returns the entry if it is to be written now, and counts it otherwise.
 func (l *limiter) admit(e *core.AuditEntry) *core.AuditEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -188,7 +188,7 @@ func (a *Authority) Unseal(name string, sealed []byte) ([]byte, error) {
 	return a.seal.Unseal(name, sealed)
 }
 
-// makeAuthority gives key and certificate as PEM.
+// makeAuthority returns key and certificate as PEM.
 func makeAuthority(cluster string) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // The authority is replaced in two steps, each one record in the vault that is never changed, so that a server which
-// dies between or within them goes on where it was:
+// dies between or within them continues where it was:
 //
 //	ca.1       Begin: there is a second issuer. Both are trusted; nodes get certificates of the new one, and with them
 //	           both authorities to trust; the server still shows a certificate of the old one, which everybody knows.
@@ -124,7 +124,7 @@ func (s *serverCert) forget() {
 	s.conf = nil
 }
 
-// TLS gives the settings of a listener whose certificate is renewed by itself and whose trust follows the authority.
+// TLS returns the settings of a listener whose certificate is renewed by itself and whose trust follows the authority.
 // names tells what the server is reached under.
 func (a *Authority) TLS(names func() []string) *tls.Config {
 	base := &tls.Config{

@@ -106,7 +106,7 @@ func (h *host) keep() {
 	}
 }
 
-// await gives an agent that was there before the server started time to come by itself.
+// await gives an agent that was there before the server started time to connect by itself.
 func (h *host) await() {
 	_, x := h.spec()
 	if x == nil || x.Leaving || x.Cert == "" || x.Cause != "" {
@@ -269,7 +269,7 @@ func (h *host) target(fl *core.Fleet, l *core.SSHLogin, known string) (*ssh.Targ
 	return nil, core.Errorf(core.Internal, "fleet %s has no key %s", fl.Name, l.Key)
 }
 
-// env gives the variables of a fleet's agents.
+// env returns the variables of a fleet's agents.
 func (f *Fleets) env(fl *core.Fleet) ([]string, error) {
 	if fl.Env.Sealed == "" {
 		return nil, nil

@@ -219,7 +219,7 @@ func (h *host) look(ctx context.Context, c *ssh.Host) (*ssh.Facts, *ssh.Bundle, 
 	return facts, bundle, err
 }
 
-// bring uploads the programs. Hosts that share a folder need them once: while this one waited its turn, another may
+// bring uploads the programs. Hosts that share a directory need them once: while this one waited its turn, another may
 // have been brought them.
 func (h *host) bring(ctx context.Context, c *ssh.Host, facts *ssh.Facts, b *ssh.Bundle) error {
 	h.say("waiting to upload")

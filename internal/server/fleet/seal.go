@@ -55,8 +55,8 @@ func envName(fleet string) string { return "fleet-env/" + fleet }
 // KeyName is what a key is sealed under.
 func KeyName(fingerprint string) string { return "ssh-key/" + fingerprint }
 
-// Reseal seals what a fleet holds under another key than the present one anew; nil: there is nothing of that kind. What
-// agents were started with stays the same thing under its new name, so that none is started again.
+// Reseal seals what a fleet holds under another key than the present one again; nil: there is nothing of that kind.
+// What agents were started with stays the same thing under its new name, so that none is started again.
 func Reseal(a Resealer, fl *core.Fleet) (*state.ResealFleet, error) {
 	in := &state.ResealFleet{Name: fl.Name, Texts: map[string]string{}, Runs: map[string]string{}}
 	again := func(name, text string) error {

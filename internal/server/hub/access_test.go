@@ -2,7 +2,7 @@ package hub
 
 import "testing"
 
-// Who comes to a run by SSH sees its variables but for those that open its repository.
+// Who comes to a run by SSH sees its variables except for those that open its repository.
 func TestSessionsDoNotSeeRepositoryAccess(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -14,7 +14,7 @@ type binding struct {
 	have  []int32
 }
 
-// bind works out which CPUs the tasks of a part have on its node at an index. Without a word of the step's they are
+// bind computes which CPUs the tasks of a part have on its node at an index. Without a word of the step's they are
 // bound where the cluster keeps jobs to their CPUs.
 func (b *launchBuilder) bind(p *slurm.StepPart, at int) (*binding, error) {
 	have := p.Hold(at)

@@ -291,7 +291,7 @@ func (k *conn) rejoinAll(runs func(core.JobID, int32) bool, knows map[wire.Key]b
 	for id := range k.h.node(k.who.Name).jobs {
 		j := k.h.jobs[id].job
 		if now, live := snap.Job(id); !live || now.Attempt != j.Attempt || now.Alloc == nil {
-			continue // the hub has yet to hear of it, and queues what follows then
+			continue // the hub has yet to learn of it, and queues what follows then
 		}
 		rejoin(j, k.who.Name, runs(j.ID, j.Attempt), func(step string) bool {
 			return knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step}]

@@ -26,11 +26,11 @@ const (
 	toldFinish       // its nodes were asked to be clean
 )
 
-// over reports whether nothing of the job should go on: it has ended, or goes back to the queue when its nodes are
+// over reports whether nothing of the job should continue: it has ended, or goes back to the queue when its nodes are
 // clean.
 func over(j *core.Job) bool { return j.State.Final() || j.Flags.Has(core.Requeueing) }
 
-// derive gives the orders that follow from a job's change from old (nil: not known before) to j, and how far its end
+// derive returns the orders that follow from a job's change from old (nil: not known before) to j, and how far its end
 // has been ordered with them. busy reports whether steps of it may still run.
 func derive(old, j *core.Job, t told, busy bool, emit func(core.NodeName, order)) told {
 	if j.Alloc == nil || !j.Live() {
@@ -70,7 +70,7 @@ func derive(old, j *core.Job, t told, busy bool, emit func(core.NodeName, order)
 	return toldNothing
 }
 
-// leave ends what may still run of a job that goes on, on nodes that it has lost.
+// leave ends what may still run of a job that continues, on nodes that it has lost.
 func leave(old, j *core.Job, emit func(core.NodeName, order)) {
 	if old == nil || old.Alloc == j.Alloc {
 		return
@@ -99,7 +99,7 @@ func busy(j *core.Job, steps []*core.Step) bool {
 	return false
 }
 
-// rejoin gives the orders for one node that has just told what it has: runs and knows tell about steps of the job.
+// rejoin returns the orders for one node that has just told what it has: runs and knows tell about steps of the job.
 func rejoin(j *core.Job, node core.NodeName, runs bool, knows func(step string) bool, emit func(order)) {
 	switch {
 	case over(j) && runs:

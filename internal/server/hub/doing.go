@@ -49,7 +49,7 @@ func (h *Hub) Dropping(j *core.Job) string {
 	return h.logs.Dropping(logstore.Key{Job: j.ID, Attempt: j.Attempt})
 }
 
-// Ports tells where the ports of a job's containers are found.
+// Ports returns where the ports of a job's containers are found.
 func (h *Hub) Ports(id core.JobID) []core.Published {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,7 @@ func (h *Hub) Ports(id core.JobID) []core.Published {
 	return nil
 }
 
-// Doing tells what is done about a job that has its nodes but does not run yet; empty: nothing is known.
+// Doing returns what is done about a job that has its nodes but does not run yet; empty: nothing is known.
 func (h *Hub) Doing(id core.JobID) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

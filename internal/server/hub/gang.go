@@ -192,8 +192,8 @@ func gangSpan(all []*core.Job, local bool) (n int) {
 	return n
 }
 
-// wishedPort is the port a job's containers would have if nobody else had any. Jobs that are neighbours in time are not
-// neighbours here, and one that failed because somebody on a node had its port finds another.
+// wishedPort is the port a job's containers would have if nobody else had any. Jobs that are neighbors in time are not
+// neighbors here, and one that failed because somebody on a node had its port finds another.
 func wishedPort(j *core.Job, try int) int {
 	return firstGangPort + int((int64(j.ID)*61+int64(j.Attempt-1)*17+int64(try))%gangPorts)
 }

@@ -6,7 +6,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// TestGangPort gives jobs whose ids are alike ports that do not meet where the jobs do.
+// TestGangPort: jobs whose ids are alike get ports that do not meet where the jobs do.
 func TestGangPort(t *testing.T) {
 	t.Parallel()
 	h := &Hub{jobs: map[core.JobID]*tracked{}}

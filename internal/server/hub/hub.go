@@ -203,8 +203,8 @@ func (h *Hub) Publish(p *engine.Published) {
 		case k == nil:
 		case over(k.job):
 			h.change(k.job, p.Snapshot)
-		case s.State == core.NodeFail && s.Attempt == k.job.Attempt: // its job goes on, and some of it may too
-			// a node that is away hears of it when it is back
+		case s.State == core.NodeFail && s.Attempt == k.job.Attempt: // its job continues, and some of it may too
+			// a node that is away learns of it when it is back
 			_ = h.order(k.job, killStep(k.job, strconv.Itoa(int(s.ID)), "DUE TO NODE FAILURE"))
 		}
 	}
@@ -228,7 +228,7 @@ func (h *Hub) change(j *core.Job, snap *state.Snapshot) {
 	h.track(j, t)
 }
 
-// reload follows a state that was loaded anew: what was committed stands, what was not is gone. h.mu is held.
+// reload follows a state that was loaded again: what was committed stands, what was not is gone. h.mu is held.
 func (h *Hub) reload(snap *state.Snapshot) {
 	h.loaded = true
 	for id, k := range h.jobs {

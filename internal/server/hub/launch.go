@@ -291,8 +291,8 @@ func (b *launchBuilder) limits(j *core.Job, na *core.NodeAlloc) wire.Limits {
 	return l
 }
 
-// takeLimits gives a launch the limits of the submitting process that its environment carries, as far as the site lets
-// them through, and returns the environment without them.
+// takeLimits gives a launch the limits of the submitting process that its environment carries, as far as the site
+// lets them through, and returns the environment without them.
 func takeLimits(rules *Rules, l *wire.Launch, env []byte) []byte {
 	rest, limits := slurm.TakeLimits(env, rules.KeepLimits)
 	for name, soft := range limits {

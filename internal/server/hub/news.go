@@ -303,7 +303,7 @@ type report struct {
 	done func()
 }
 
-// report gives the engine an input; done is called after its commit. Reports are applied in the order they came, and
+// report sends an input to the engine; done is called after its commit. Reports are applied in the order they came, and
 // many of them in one commit.
 func (k *conn) report(in state.Command[state.None], done func()) {
 	p, err := engine.Send(k.ctx, k.h.engine, in)

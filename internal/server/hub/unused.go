@@ -6,7 +6,7 @@ import (
 )
 
 // lowUse is since when GPUs of a job's attempt have been used less than its run's rule asks for. A server that was
-// started since then begins to count anew.
+// started since then begins to count again.
 type lowUse struct {
 	attempt int32
 	since   map[core.NodeName]map[int32]core.Time

@@ -7,7 +7,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// TestLowUse: one GPU that is used too little all the time is enough; one that is used in between begins anew.
+// TestLowUse: one GPU that is used too little all the time is enough; one that is used in between begins again.
 func TestLowUse(t *testing.T) {
 	t.Parallel()
 	j := &core.Job{ID: 7, Attempt: 1, State: core.Running, Spec: &core.Spec{Extra: &core.Extra{

@@ -31,7 +31,7 @@ func (e *Excess) Error() string { return fmt.Sprintf("over limits.%s of %d", e.L
 type Caller struct {
 	mu        sync.Mutex
 	spent     float64   // calls taken out of the bucket
-	at        time.Time // when that was worked out
+	at        time.Time // when that was computed
 	inFlight  int
 	working   int
 	waiting   []chan struct{} // calls that wait for their turn, in order
@@ -57,7 +57,7 @@ func (c *Caller) take(r *Rules, now time.Time) *Excess {
 	return nil
 }
 
-// refill works out what has come back into the bucket by now. c.mu is held.
+// refill computes what has come back into the bucket by now. c.mu is held.
 func (c *Caller) refill(r *Rules, now time.Time) {
 	if d := now.Sub(c.at); d > 0 {
 		c.spent = max(0, c.spent-d.Seconds()*float64(r.PerSecond))
@@ -143,7 +143,7 @@ func (c *Caller) Reserve(r *Rules, n int64) *Excess {
 	return nil
 }
 
-// Free gives n reserved bytes back.
+// Free releases n reserved bytes.
 func (c *Caller) Free(n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +187,7 @@ func (c *Caller) Streams() int {
 	return c.streams
 }
 
-// busy tells whether the caller has to be kept. c.mu is held.
+// busy reports whether the caller has to be kept. c.mu is held.
 func (c *Caller) busy(r *Rules, now time.Time) bool {
 	c.refill(r, now)
 	return c.inFlight > 0 || c.working > 0 || c.streams > 0 || c.bytes > 0 || c.spent >= 1

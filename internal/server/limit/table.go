@@ -21,8 +21,8 @@ const (
 	maxCallers = 1 << 17
 )
 
-// Caller gives the caller of a name, which no other caller shares while it has anything under way. hold is called on it
-// before somebody else could find it idle.
+// Caller returns the caller of a name, which no other caller shares while it has anything under way. hold is called on
+// it before somebody else could find it idle.
 func (t *Table) Caller(name string, r *Rules, now time.Time, hold func(*Caller) *Excess) (*Caller, *Excess) {
 	for {
 		c := t.find(name, r, now)

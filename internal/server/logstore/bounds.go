@@ -60,7 +60,7 @@ func bytesText(n int64) string {
 	return strconv.FormatInt(n, 10) + " bytes"
 }
 
-// room tells how much of n bytes may be added to a log, and which limit keeps the rest out.
+// room returns how much of n bytes may be added to a log, and which limit keeps the rest out.
 func (s *Store) room(e *entry, owner core.UserName, n int64) (int64, string) {
 	b := s.bounds.Load()
 	if s.disk.Low(s.dir, b.MinFree, n) {
@@ -76,7 +76,7 @@ func (s *Store) room(e *entry, owner core.UserName, n int64) (int64, string) {
 	return fits, why
 }
 
-// Dropping tells which limit keeps output of a log from being kept; empty: none.
+// Dropping returns which limit keeps output of a log from being kept; empty: none.
 func (s *Store) Dropping(k Key) string {
 	e, err := s.loadedEntry(k)
 	if err != nil {
@@ -88,5 +88,5 @@ func (s *Store) Dropping(k Key) string {
 	return e.dropping
 }
 
-// DiskLow tells whether output is dropped because the disk has too little room.
+// DiskLow reports whether output is dropped because the disk has too little room.
 func (s *Store) DiskLow() bool { return s.disk.IsLow() }

@@ -28,7 +28,7 @@ type Key struct {
 // maxOpen is how many logs stay open between two chunks.
 const maxOpen = 256
 
-// Store is a folder of logs. It is safe for all goroutines.
+// Store is a directory of logs. It is safe for all goroutines.
 type Store struct {
 	dir    string
 	bounds atomic.Pointer[Bounds]
@@ -174,7 +174,7 @@ func (s *Store) load(e *entry) error {
 
 func (s *Store) basePath(k Key) string { return strings.TrimSuffix(s.Path(k), ".log") + ".base" }
 
-// parseBase reads what lies beside a log: its base, and for one of which output was dropped how much further its writer
+// parseBase reads what is next to a log: its base, and for one of which output was dropped how much further its writer
 // is and which limit it was.
 func parseBase(text string) (base, shift int64, dropping string, err error) {
 	words := strings.Fields(text)
@@ -229,8 +229,8 @@ func (s *Store) create(e *entry, owner core.UserName, base int64) error {
 
 // Append adds data at offset to the log of a user's job and gives the offset up to which the store has dealt with it.
 // What it has already is dropped; data beyond its end is refused without error (have < offset tells the sender where to
-// go on), except that an empty log may begin anywhere when it is a tail. What is over a limit is dropped and counts as
-// dealt with: Full says that nothing more will be kept.
+// continue), except that an empty log may begin anywhere when it is a tail. What is over a limit is dropped and counts
+// as dealt with: Full says that nothing more will be kept.
 func (s *Store) Append(k Key, owner core.UserName, offset int64, data []byte, tail bool) (have int64, err error) {
 	e := s.take(k)
 	defer s.put(e)
@@ -260,7 +260,7 @@ func (s *Store) append(e *entry, owner core.UserName, offset int64, data []byte,
 			return have, nil
 		}
 		e.mu.Lock()
-		e.shift += gap // it was dropped, and the server stopped before that was written down
+		e.shift += gap // it was dropped, and the server stopped before that was recorded
 		e.mu.Unlock()
 		have = offset
 	}
@@ -366,7 +366,7 @@ func (e *entry) wake() {
 	}
 }
 
-// Range gives the offsets the store has: [base, end). Both are zero for a log it does not have.
+// Range returns the offsets the store has: [base, end). Both are zero for a log it does not have.
 func (s *Store) Range(k Key) (base, end int64, err error) {
 	e, err := s.loadedEntry(k)
 	if err != nil {
@@ -378,7 +378,7 @@ func (s *Store) Range(k Key) (base, end int64, err error) {
 	return e.base, e.end(), nil
 }
 
-// Have gives the offset up to which the store has dealt with a writer's output, kept or dropped; Full: it takes no
+// Have returns the offset up to which the store has dealt with a writer's output, kept or dropped; Full: it takes no
 // more.
 func (s *Store) Have(k Key) (int64, error) {
 	e, err := s.loadedEntry(k)

@@ -44,7 +44,7 @@ func TestNoGapNoRepeat(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = New(dir) // a restart goes on where the file ends
+	s = New(dir) // a restart continues where the file ends
 	if have, err := s.Append(k, "u", 10, []byte("d!?"), false); err != nil || have != 13 {
 		t.Fatal(have, err)
 	}

@@ -45,7 +45,7 @@ func (s *Store) purgeDir(dir string, before time.Time, limit int) (removed int, 
 	left := 0
 	defer func() {
 		if left == 0 {
-			_ = os.Remove(filepath.Join(dir, ownersName)) // the folder goes next; one that is used again gets another
+			_ = os.Remove(filepath.Join(dir, ownersName)) // the directory goes next; one that is used again gets another
 		}
 	}()
 	for _, f := range files {

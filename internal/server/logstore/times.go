@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// When output came lies beside a log in a file of marks: from which offset on output came at which time. A mark is
+// When output came is next to a log in a file of marks: from which offset on output came at which time. A mark is
 // written at most every markEvery, so output of one moment shares its mark. Logs that are tails, and those of stores
 // that keep no times, have none: their output is all of the time at which the file was last written.
 

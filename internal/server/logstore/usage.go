@@ -15,8 +15,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// usage counts the bytes that the logs of each user have. Whose a log is stands in a file of its folder, a line each,
-// so that a server that starts can count what is there.
+// usage counts the bytes that the logs of each user have. Whose a log is stands in a file of its directory, a line
+// each, so that a server that starts can count what is there.
 type usage struct {
 	mu    sync.Mutex
 	bytes map[core.UserName]int64
@@ -25,7 +25,7 @@ type usage struct {
 	files sync.Mutex // held while a line is added
 }
 
-// ownersName is the file of a folder that says whose its logs are.
+// ownersName is the file of a directory that says whose its logs are.
 const ownersName = "owners"
 
 // take counts n more bytes for a user, or as many as the limit lets, and gives how many. A user who was over it has
@@ -59,14 +59,14 @@ func (u *usage) add(owner core.UserName, n int64) {
 	}
 }
 
-// Used tells how many bytes the logs of a user have.
+// Used returns how many bytes the logs of a user have.
 func (s *Store) Used(owner core.UserName) int64 {
 	s.usage.mu.Lock()
 	defer s.usage.mu.Unlock()
 	return s.usage.bytes[owner]
 }
 
-// note writes down whose a new log is.
+// note records whose a new log is.
 func (u *usage) note(path string, k Key, owner core.UserName) error {
 	if owner == "" {
 		return nil
@@ -81,11 +81,11 @@ func (u *usage) note(path string, k Key, owner core.UserName) error {
 	return errors.Join(err, f.Close())
 }
 
-// ownersOf reads whose the logs of a folder are, by the names of their files.
+// ownersOf reads whose the logs of a directory are, by the names of their files.
 func ownersOf(dir string) map[string]core.UserName {
 	f, err := os.Open(filepath.Join(dir, ownersName))
 	if err != nil {
-		return nil // a folder from before, or an empty one
+		return nil // a directory from before, or an empty one
 	}
 	defer f.Close()
 	owners := map[string]core.UserName{}

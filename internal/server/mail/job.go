@@ -14,7 +14,7 @@ import (
 // whole is what ALL stands for.
 var whole = []string{"BEGIN", "END", "FAIL", "INVALID_DEPEND", "REQUEUE", "STAGE_OUT"}
 
-// wants reports whether a job's owner wants to hear of this.
+// wants reports whether a job's owner wants to learn of this.
 func wants(j *core.Job, kind string) bool {
 	for w := range strings.SplitSeq(j.Spec.More().MailTypes, ",") {
 		if w == kind || w == "ALL" && slices.Contains(whole, kind) {
@@ -24,7 +24,7 @@ func wants(j *core.Job, kind string) bool {
 	return false
 }
 
-// summary is what is known of an array whose owner wants to hear of it as a whole.
+// summary is what is known of an array whose owner wants to learn of it as a whole.
 type summary struct {
 	began     bool
 	states    []core.JobState
@@ -162,7 +162,7 @@ func outcome(j *core.Job) string {
 
 func clock(d time.Duration) string { return grammar.FormatClock(int64(max(0, d) / time.Second)) }
 
-// marks are the parts of a time limit that one may want to hear of.
+// marks are the parts of a time limit that one may want to learn of.
 var marks = []struct {
 	kind string
 	part int64

@@ -46,7 +46,7 @@ type letter struct {
 	env         []string
 }
 
-// Sender sends mail about jobs. Publish hears of them, Run sends.
+// Sender sends mail about jobs. Publish learns of them, Run sends.
 type Sender struct {
 	cfg   func() Config
 	log   *slog.Logger

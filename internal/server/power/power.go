@@ -176,7 +176,7 @@ func (s *Switch) run(ctx context.Context, program string, env, nodes []string) e
 	c.Stdout, c.Stderr = &out, &out
 	err := nice.Run(c)
 	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay): // something it started goes on: that is what it is for
+	case err == nil, errors.Is(err, exec.ErrWaitDelay): // something it started continues: that is what it is for
 		return nil
 	case inner.Err() != nil && ctx.Err() == nil:
 		err = fmt.Errorf("%s did not end within %s", filepath.Base(program), patience)

@@ -1,5 +1,5 @@
 // Package reseal puts everything sealed in the store under another key, in batches, beside a server that works or
-// without one, and goes on where it was ended.
+// without one, and continues where it was ended.
 //
 // A rotation is: a key newer than the present one, in the ring's file and on disk; the store's note that this is the
 // present key; the fleets, the sealed table and the packs, a transaction for each batch with how far it came; a count

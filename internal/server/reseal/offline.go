@@ -19,7 +19,8 @@ import (
 // lease is how long a rotation without a server leads between renewals.
 const lease = time.Minute
 
-// Offline rotates in a store that no server leads. It leads itself meanwhile, so that none starts under its hands.
+// Offline rotates in a store that no server leads. It leads itself meanwhile, so that no server starts during the
+// rotation.
 func Offline(ctx context.Context, st store.Store, ring *seal.Ring, holder string, log *slog.Logger) (err error) {
 	epoch, err := st.Lead(ctx, holder, lease, 0, 0)
 	if errors.Is(err, store.ErrHeld) {

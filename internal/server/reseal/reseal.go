@@ -78,7 +78,7 @@ func (r *Rotator) kick() {
 }
 
 // Begin makes a newer key the present one: one that was made ready in the file, or a new one. A rotation that was under
-// way goes on instead.
+// way continues instead.
 func (r *Rotator) Begin(ctx context.Context) error {
 	r.begin.Lock()
 	defer r.begin.Unlock()

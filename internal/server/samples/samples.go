@@ -1,5 +1,5 @@
 // Package samples keeps what jobs used, moment by moment: one file a job's attempt, one line of JSON a sample, below a
-// folder like that of the log store. The first hour of a job is kept as it comes, what follows once a minute; of all
+// directory like that of the log store. The first hour of a job is kept as it comes, what follows once a minute; of all
 // samples the sums are kept in memory while the job runs.
 package samples
 
@@ -80,7 +80,7 @@ func (s *Store) Add(k Key, x *core.Sample) error {
 			return err
 		}
 		t.mu.Lock()
-		for i := range old { // the server was started anew
+		for i := range old { // the server was started again
 			t.add(&old[i])
 			t.first = min(t.first, old[i].At)
 		}
@@ -102,7 +102,7 @@ func (s *Store) Add(k Key, x *core.Sample) error {
 	return err
 }
 
-// keep adds a sample to the sums and tells whether it is one to be kept.
+// keep adds a sample to the sums and reports whether it is one to be kept.
 func (t *sum) keep(x *core.Sample) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *Store) End(k Key) {
 	}
 }
 
-// Read gives a job's samples, oldest first; none if there are none.
+// Read returns a job's samples, oldest first; none if there are none.
 func (s *Store) Read(k Key) ([]core.Sample, error) {
 	base, end, err := s.files.Range(k)
 	if err != nil || end == base {
@@ -184,5 +184,5 @@ func (s *Store) Read(k Key) ([]core.Sample, error) {
 // Purge removes samples of jobs last written before the moment, at most limit of them.
 func (s *Store) Purge(before time.Time, limit int) (int, error) { return s.files.Purge(before, limit) }
 
-// Close gives the files back.
+// Close closes the files.
 func (s *Store) Close() error { return s.files.Close() }

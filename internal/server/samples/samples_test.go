@@ -26,7 +26,7 @@ func TestSamplesAreKeptAndAddedUp(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = New(dir) // the server was started anew
+	s = New(dir) // the server was started again
 	defer s.Close()
 	if err := s.Add(k, sample(20*time.Second, "b", 60, 2*core.GiB)); err != nil {
 		t.Fatal(err)

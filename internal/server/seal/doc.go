@@ -1,4 +1,4 @@
-// Package seal encrypts the secrets that lie in the store, with a ring of keys that lies in a file beside the server.
+// Package seal encrypts the secrets that are in the store, with a ring of keys that is in a file beside the server.
 //
 // The file (0600) holds a line `ID KEY` for each key, the newest last; a file with one bare key of 64 hexadecimal
 // digits is a ring of one, with id 1. A sealed text names the key it is under, so the ring may hold several: new texts

@@ -197,7 +197,7 @@ func syncFolder(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// replace writes the file anew: whole on stable storage, or as it was. Its owner and mode stay.
+// replace writes the file again: whole on stable storage, or as it was. Its owner and mode stay.
 func replace(path string, list []*key) error {
 	st, err := os.Stat(path)
 	if err != nil {

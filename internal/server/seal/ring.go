@@ -107,7 +107,7 @@ func (r *Ring) Append(dst []byte, name string, plain []byte) ([]byte, int64, err
 	return dst, int64(k.id), nil
 }
 
-// KeyOf tells which key a sealed text is under; 0: one from before there were rings, which does not say.
+// KeyOf returns which key a sealed text is under; 0: one from before there were rings, which does not say.
 func KeyOf(sealed []byte) KeyID {
 	if len(sealed) < headerSize || string(sealed[:len(magic)]) != magic {
 		return 0

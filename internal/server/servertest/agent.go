@@ -49,7 +49,7 @@ type Agent struct {
 	running []wire.Key
 	ended   []wire.Exited
 	started map[wire.Key]int
-	Frames  chan wire.Frame // what came, but for Pong, LogAck and AckExit
+	Frames  chan wire.Frame // what came, except for Pong, LogAck and AckExit
 	welcome wire.Welcome
 	acked   map[wire.Key]bool
 	logAcks map[wire.Key]int64
@@ -80,7 +80,7 @@ func (s *Server) JoinWith(name core.NodeName, token string) (*Agent, *core.Error
 	return s.NewAgent(name, key, joined.Cert), nil
 }
 
-// NewAgent gives the agent of a node that has a key and a certificate.
+// NewAgent returns the agent of a node that has a key and a certificate.
 func (s *Server) NewAgent(name core.NodeName, key *ecdsa.PrivateKey, certPEM string) *Agent {
 	block, _ := pem.Decode([]byte(certPEM))
 	return &Agent{
@@ -104,7 +104,7 @@ func NewCSR(t testing.TB) (*ecdsa.PrivateKey, string) {
 	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
-// Renew asks for another certificate for a key (nil: the agent's own), and uses it. shown tells whether the present
+// Renew asks for another certificate for a key (nil: the agent's own), and uses it. shown reports whether the present
 // certificate is shown.
 func (a *Agent) Renew(key *ecdsa.PrivateKey, shown bool) error {
 	a.t.Helper()
@@ -146,7 +146,7 @@ func (a *Agent) Renew(key *ecdsa.PrivateKey, shown bool) error {
 	return nil
 }
 
-// Copy gives another agent with the same certificate, as somebody has who copied it.
+// Copy returns another agent with the same certificate, as somebody has who copied it.
 func (a *Agent) Copy() *Agent {
 	return a.s.NewAgent(a.Name, a.cert.PrivateKey.(*ecdsa.PrivateKey),
 		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Certificate[0]})))
@@ -162,7 +162,7 @@ func (a *Agent) Cert() *x509.Certificate {
 	return c
 }
 
-// TLS gives the settings of a connection with the node's certificate.
+// TLS returns the settings of a connection with the node's certificate.
 func (a *Agent) TLS() *tls.Config {
 	a.t.Helper()
 	text, err := os.ReadFile(a.s.CA())
@@ -506,7 +506,7 @@ func (a *Agent) Holds(x wire.Exited) {
 	a.ended = append(a.ended, x)
 }
 
-// Killed tells whether the server asked for the end of a job.
+// Killed reports whether the server asked for the end of a job.
 func (a *Agent) Killed(k wire.Key) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

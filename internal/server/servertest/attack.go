@@ -18,9 +18,9 @@ type Attack struct {
 	Body         string
 }
 
-// Attacks makes calls from a seed: bodies of submissions, changes, steps, trials and reservations, right but for a few
-// fields, which have values that no command of ours sends. It walks the types of the API, so that a field that is added
-// is attacked too.
+// Attacks makes calls from a seed: bodies of submissions, changes, steps, trials and reservations, right except for a
+// few fields, which have values that no command of ours sends. It walks the types of the API, so that a field that is
+// added is attacked too.
 type Attacks struct {
 	rng     *rand.Rand
 	victims []core.JobID // jobs of others, to be named and forged

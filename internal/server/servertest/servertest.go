@@ -29,7 +29,7 @@ import (
 // Patience is how long a test waits for anything before it fails.
 const Patience = 20 * time.Second
 
-// Server is a running server. Stop and Start may be called to restart it in the same folder.
+// Server is a running server. Stop and Start may be called to restart it in the same directory.
 type Server struct {
 	t    testing.TB
 	Dir  string
@@ -174,7 +174,7 @@ func (w *testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Client gives a client on the unix socket.
+// Client returns a client on the unix socket.
 func (s *Server) Client() *client.Client {
 	s.t.Helper()
 	c, err := client.New(client.Settings{Servers: []string{"unix:" + s.Info.Socket}, Timeout: time.Second})
@@ -184,7 +184,7 @@ func (s *Server) Client() *client.Client {
 	return c
 }
 
-// Far gives an HTTP client that calls over TCP, one connection a call, and trusts the cluster's CA.
+// Far returns an HTTP client that calls over TCP, one connection a call, and trusts the cluster's CA.
 func (s *Server) Far() *http.Client {
 	s.t.Helper()
 	text, err := os.ReadFile(s.CA())

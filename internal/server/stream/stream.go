@@ -152,7 +152,7 @@ func (s *session) missed() {
 	}
 }
 
-// find gives the session of a key, or an error with the code for one that nobody knows.
+// find returns the session of a key, or an error with the code for one that nobody knows.
 func (x *Exchange) find(token string, unknown core.Code) (*session, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -110,7 +110,7 @@ func TestWatchersWaitForSrun(t *testing.T) {
 	})
 }
 
-// An srun whose connection broke without the server's seeing it takes its place again; the step goes on.
+// An srun whose connection broke without the server's seeing it takes its place again; the step continues.
 func TestSrunTakesItsPlaceAgain(t *testing.T) {
 	t.Parallel()
 	x := New(Patience{Meet: time.Hour, Trail: time.Nanosecond})

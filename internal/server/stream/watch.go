@@ -112,7 +112,7 @@ func (s *session) toWatchers(f wire.Frame) {
 	}
 }
 
-// hasty is a connection whose writes do not wait for ever.
+// hasty is a connection whose writes do not wait forever.
 type hasty struct{ net.Conn }
 
 func (h *hasty) Write(b []byte) (int, error) {

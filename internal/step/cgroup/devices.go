@@ -154,7 +154,7 @@ func assemble(deny, allow []deviceRule, rest bool) []insn {
 	return append(p, insn{op: opMovImm, reg: 0, imm: last}, insn{op: opExit})
 }
 
-// loadFilter gives a program to the kernel.
+// loadFilter loads a program into the kernel.
 func loadFilter(p []insn) (fd, error) {
 	license := [4]byte{'G', 'P', 'L', 0}
 	attr := struct {
@@ -196,7 +196,7 @@ func attach(dir string, filter fd, on bool) error {
 	return nil
 }
 
-// canFilterDevices tells whether this process may load such programs.
+// canFilterDevices reports whether this process may load such programs.
 func canFilterDevices() bool {
 	f, err := loadFilter(assemble(nil, nil, true))
 	f.close()

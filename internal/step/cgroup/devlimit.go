@@ -133,7 +133,7 @@ func checkDenied(dir string, deny []string) error {
 	return nil
 }
 
-// covers tells whether a rule with wildcards is about a device.
+// covers reports whether a rule with wildcards is about a device.
 func covers(r, device deviceRule) bool {
 	return (r.kind == wildcard || r.kind == device.kind) && (r.major == wildcard || r.major == device.major) &&
 		(r.minor == wildcard || r.minor == device.minor)

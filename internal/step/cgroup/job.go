@@ -48,7 +48,7 @@ type joint struct {
 // and a few pages of its output file that will be reclaimed under pressure.
 const trace = 1 << 20
 
-// Get gives a job its place, from the pool if there is one.
+// Get returns the place of a job, from the pool if there is one.
 func (t *Tree) Get(lim Limits) (*Job, error) {
 	var j *Job
 	t.mu.Lock()
@@ -235,7 +235,7 @@ func (j *Job) enter(r role) error {
 	return nil
 }
 
-// Freeze stops all processes of the job at once, or lets them go on.
+// Freeze stops all processes of the job at once, or lets them continue.
 func (j *Job) Freeze(on bool) error {
 	dir := j.dir(track)
 	if j.v2(track) {
@@ -244,7 +244,7 @@ func (j *Job) Freeze(on bool) error {
 	return writeFile(dir, "freezer.state", map[bool]string{true: "FROZEN", false: "THAWED"}[on])
 }
 
-// Put gives the job's place back. Every step must be empty; what is not fit for another job is removed.
+// Put returns the job's place to the pool. Every step must be empty; what is not fit for another job is removed.
 func (t *Tree) Put(j *Job) error {
 	for _, s := range j.steps[:j.used] {
 		empty, err := s.Empty()

@@ -41,7 +41,7 @@ type Usage struct {
 
 func stepName(i int) string { return "s" + strconv.Itoa(i) }
 
-// Step gives the next step its place.
+// Step returns the place of the next step.
 func (j *Job) Step() (*Step, error) {
 	if j.used == len(j.steps) {
 		s, err := j.newStep(j.used)
@@ -133,7 +133,7 @@ func (s *Step) open() error {
 	return err
 }
 
-// entered tells whether a directory serves two roles and is in the list already.
+// entered reports whether a directory serves two roles and is in the list already.
 func (s *Step) entered(dir string) bool {
 	for _, e := range s.enter {
 		if s.dir(e.r) == dir {
@@ -187,7 +187,7 @@ func (s *Step) Leave() error {
 	return fault
 }
 
-// Empty tells whether no process is left.
+// Empty reports whether no process is left.
 func (s *Step) Empty() (bool, error) {
 	if s.event == closed {
 		list, err := s.Procs()

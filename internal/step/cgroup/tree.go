@@ -318,7 +318,7 @@ func (t *Tree) probe() {
 	t.swap = unix.Access(filepath.Join(h.dir, "memory.swap.max"), unix.W_OK) == nil
 }
 
-// V2 tells whether memory (or, without a memory controller, tracking) is on cgroup v2.
+// V2 reports whether memory (or, without a memory controller, tracking) is on cgroup v2.
 func (t *Tree) V2() bool {
 	if i := t.by[memory]; i >= 0 {
 		return t.hiers[i].v2
@@ -388,7 +388,7 @@ func Load(path string) ([]string, error) {
 	return dirs, nil
 }
 
-// Close gives back file handles. Directories stay: Clean removes them.
+// Close closes file handles. Directories stay: Clean removes them.
 func (t *Tree) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

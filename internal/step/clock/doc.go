@@ -1,2 +1,2 @@
-// Package clock has the keeper's clock, which goes on while the machine sleeps, and deadlines on it.
+// Package clock has the keeper's clock, which continues while the machine sleeps, and deadlines on it.
 package clock

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now is the clock of all limits: monotonic, and it goes on while the machine sleeps, unlike Go's own.
+// Now is the clock of all limits: monotonic, and it continues while the machine sleeps, unlike Go's own.
 func Now() time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // cannot fail on Linux ≥ 2.6.39

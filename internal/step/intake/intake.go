@@ -60,7 +60,7 @@ const (
 // Host is what intakes of a keeper share.
 type Host struct {
 	Dir  string      // of the files
-	Disk *disk.Watch // of that folder
+	Disk *disk.Watch // of that directory
 	Log  *slog.Logger
 	Go   func(func())    // runs the readers
 	Stop <-chan struct{} // closed at the end of all
@@ -215,7 +215,7 @@ func (in *Intake) write(b []byte) error {
 	return nil
 }
 
-// Wait gives a channel that is closed when there is more.
+// Wait returns a channel that is closed when there is more.
 func (in *Intake) Wait() <-chan struct{} {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -260,8 +260,8 @@ func (in *Intake) drain() {
 	}
 }
 
-// Free gives the disk back what nobody needs any more: everything below an offset. An offset beyond all output means
-// that nobody wants what is to come either. It gives the offset from which on the file is there.
+// Free releases the disk space that nobody needs any more: everything below an offset. An offset beyond all output
+// means that nobody wants what is to come either. It gives the offset from which on the file is there.
 func (in *Intake) Free(below int64) int64 {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -301,7 +301,7 @@ type Saved struct {
 	Freed    int64  `json:"freed,omitempty"`
 }
 
-// Pause stops the intake between two reads, for a program that takes over; again lets it go on.
+// Pause stops the intake between two reads, for a program that takes over; again lets it continue.
 func (in *Intake) Pause() *Saved {
 	in.turn.Lock()
 	in.paused = true

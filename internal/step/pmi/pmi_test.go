@@ -152,7 +152,7 @@ func TestAbortAndNonsense(t *testing.T) {
 	if _, err := tasks[0].Read(make([]byte, 1)); err == nil {
 		t.Error("nonsense was answered")
 	}
-	fmt.Fprintln(tasks[1], "cmd=barrier_in") // its neighbour is gone: it must not wait for ever
+	fmt.Fprintln(tasks[1], "cmd=barrier_in") // its neighbor is gone: it must not wait forever
 	if n, err := tasks[1].Read(make([]byte, 64)); err == nil {
 		t.Errorf("a barrier without the neighbour was passed: %d bytes", n)
 	}

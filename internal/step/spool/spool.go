@@ -175,7 +175,7 @@ type tmpKey struct {
 	uid, gid uint32
 }
 
-// Take makes dir from an idle one and tells whether there was one.
+// Take makes dir from an idle one and reports whether there was one.
 func (t *TempDirs) Take(dir string, id wire.Identity) bool {
 	key := tmpKey{base: filepath.Dir(dir), uid: id.UID, gid: id.GID}
 	t.mu.Lock()
@@ -224,7 +224,7 @@ func (t *TempDirs) Give(dir string, id wire.Identity) error {
 	return nil
 }
 
-// note writes down a base before something is left there.
+// note records a base before something is left there.
 func (t *TempDirs) note(base string) error {
 	f, err := os.OpenFile(t.list, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -249,7 +249,7 @@ func (t *TempDirs) Recover() error {
 	return errors.Join(append(faults, os.Remove(t.list))...)
 }
 
-// pristine tells whether a directory is empty and has its first owner and mode.
+// pristine reports whether a directory is empty and has its first owner and mode.
 func pristine(dir string, id wire.Identity) bool {
 	f, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	pidRoom = "00000000" // one word of memory; numbers of processes have seven digits at most
 )
 
-// Wanted tells whether an environment is one of Slurm's.
+// Wanted reports whether an environment is one of Slurm's.
 func Wanted(env []string) bool {
 	return slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "SLURM_JOB_ID=") })
 }

@@ -35,7 +35,7 @@ func (w *Window) Len() int { return w.held }
 // End is the offset behind the last one.
 func (w *Window) End() int64 { return w.from + int64(w.held) }
 
-// Room gives where to read to, never more than the window still takes.
+// Room returns where to read to, never more than the window still takes.
 func (w *Window) Room() []byte {
 	switch {
 	case w.buffer != nil && w.held == 0:

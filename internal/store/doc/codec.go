@@ -19,7 +19,7 @@ type Codec[T any] struct {
 	fields *fields
 }
 
-// New works out the codec of the struct T, leaving out the fields with the json names in skip: those that are columns.
+// New computes the codec of the struct T, leaving out the fields with the json names in skip: those that are columns.
 // It panics on a T it cannot handle and on a name in skip that T has not, so that mistakes show at start.
 func New[T any](skip ...string) *Codec[T] {
 	t := reflect.TypeFor[T]()

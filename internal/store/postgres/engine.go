@@ -69,7 +69,7 @@ func (e *engine) Dialect() sqlstore.Dialect {
 // Settle does nothing: dead rows are vacuum's, and the log is archived as the site has it.
 func (e *engine) Settle(context.Context) error { return nil }
 
-// Compact writes the tables that hold secrets anew.
+// Compact writes the tables that hold secrets again.
 func (e *engine) Compact(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -79,7 +79,7 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Database { return fresh(t) })
 }
 
-// TestConnectionLost: a commit whose connection breaks is an error, and the store goes on with a new one.
+// TestConnectionLost: a commit whose connection breaks is an error, and the store continues with a new one.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	db := fresh(t)

@@ -16,14 +16,14 @@ import (
 // limits are in pages of the log.
 type limits struct {
 	copy  int32 // so many that were not copied are worth a copy
-	renew int32 // so long a log must begin anew
+	renew int32 // so long a log must begin again
 	last  int32 // so many may be copied while the writer waits
 }
 
 var usualLimits = limits{copy: 32 << 20 / pageSize, renew: 128 << 20 / pageSize, last: 4 << 20 / pageSize}
 
 // checkpointer copies the log into the database beside the writer. Copying alone does not shorten the log: it begins
-// anew only when a transaction starts while all of it has been copied. A pause of the writer gives that moment. Under
+// again only when a transaction starts while all of it has been copied. A pause of the writer gives that moment. Under
 // a steady stream of commits it would never come, so when the log is long its last pages are copied with the writer
 // held.
 type checkpointer struct {
@@ -46,7 +46,7 @@ func (k *checkpointer) start(e *engine) (err error) {
 	k.grower.file, k.grower.wake = e.path+"-wal", make(chan struct{}, 1)
 	k.hook = func(_ *libc.TLS, _, _, _ uintptr, pages int32) int32 {
 		if k.pages.Swap(pages) > pages {
-			k.copied.Store(0) // it began anew
+			k.copied.Store(0) // it began again
 		}
 		k.grower.reached(pages)
 		if pages-k.copied.Load() > k.limits.copy {
@@ -157,7 +157,7 @@ func (e *engine) cutLog() (done bool, err error) {
 	return false, fmt.Errorf("sqlite: the log cannot be cut: code %d", rc)
 }
 
-// Compact writes the database anew, so that pages hold nothing of what was there before.
+// Compact writes the database again, so that pages hold nothing of what was there before.
 func (e *engine) Compact(ctx context.Context) error {
 	e.mu.Lock()
 	if e.writer == nil {

@@ -33,7 +33,7 @@ type stmt struct {
 	kept bool // in conn.stmts
 }
 
-// keptStmts bounds the statements a connection keeps prepared; those with lists of changing length do not fit for ever.
+// keptStmts bounds the statements a connection keeps prepared; those with lists of changing length do not fit forever.
 const keptStmts = 128
 
 // Error is a result code of SQLite with its message.
@@ -111,7 +111,7 @@ func (c *conn) error(rc int32) error {
 	return &Error{Code: rc, Message: msg}
 }
 
-// prepare gives a statement ready to be bound. Every one must be handed back with release.
+// prepare returns a statement ready to be bound. Every one must be handed back with release.
 func (c *conn) prepare(text string) (*stmt, error) {
 	if s := c.stmts[text]; s != nil && !s.busy {
 		s.busy = true
@@ -275,7 +275,7 @@ func (c *conn) scan(s *stmt, dest []any) error {
 	return nil
 }
 
-// column gives the bytes of a text or blob where SQLite keeps them; they are valid until the next step.
+// column returns the bytes of a text or blob where SQLite keeps them; they are valid until the next step.
 func (c *conn) column(s *stmt, i int32) []byte {
 	p := lib.Xsqlite3_column_blob(c.tls, s.p, i)
 	n := lib.Xsqlite3_column_bytes(c.tls, s.p, i)

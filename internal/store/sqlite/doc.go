@@ -2,7 +2,7 @@
 //
 // Every commit is one write-ahead-log transaction with one fsync (synchronous=FULL). The writer never checkpoints: a
 // goroutine of its own copies the log into the database when it has grown, and keeps the writer waiting only for the
-// last few pages, when the log has become so long that it must begin anew. Another writes zeros ahead of the log's
+// last few pages, when the log has become so long that it must begin again. Another writes zeros ahead of the log's
 // end, so that a commit writes over blocks that the file has (grower).
 //
 // It speaks to the library below modernc.org/sqlite's database/sql driver. The driver looks every $n up by name among

@@ -9,7 +9,7 @@ import (
 // grower writes zeros at the end of the log's file, ahead of the writer. Where a file grows, or blocks are written
 // for the first time, the file system has more to do than to write them: an fsync waits for its journal, or for a
 // worker of the kernel that has no more of the processors than any user's process. Over blocks that were written
-// before, a commit is one write. After the log has begun anew it is written over by itself.
+// before, a commit is one write. After the log has begun again it is written over by itself.
 //
 // The zeros are appended (O_APPEND), so they never lie over what SQLite has written, whoever comes first; SQLite
 // takes them for the end of the log, as it does what an earlier one has left.

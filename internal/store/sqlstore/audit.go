@@ -92,8 +92,8 @@ func (db *DB) Audit(ctx context.Context, q store.AuditQuery) (out []*core.AuditE
 // minute.
 const auditSlack = 10 * time.Minute
 
-// auditTimes keeps a query to a span of time. Times grow with numbers but for auditSlack, so a search by halves finds
-// the numbers to look at, and there is no index to write.
+// auditTimes keeps a query to a span of time. Times grow with numbers except for auditSlack, so a search by halves
+// finds the numbers to look at, and there is no index to write.
 func auditTimes(tx Tx, w *where, q store.AuditQuery) error {
 	if q.Since != 0 {
 		from, err := auditFrom(tx, q.Since.Add(-auditSlack))
@@ -141,7 +141,7 @@ func startsWith(w *where, column, prefix string) string {
 	return "substr(" + column + ", 1, " + w.arg(int64(utf8.RuneCountInString(prefix))) + ") = " + w.arg(prefix)
 }
 
-// purgeAudit removes a bounded batch of the oldest rows that are past their time. The last one stays: numbers go on
+// purgeAudit removes a bounded batch of the oldest rows that are past their time. The last one stays: numbers continue
 // from it.
 func purgeAudit(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
 	if keep.Audit == 0 {

@@ -55,7 +55,7 @@ type Op struct {
 	from   int     // while building: index into Batch.vals
 }
 
-// Values gives the values of rows [from, to).
+// Values returns the values of rows [from, to).
 func (o *Op) Values(from, to int) []Value {
 	n := len(o.Insert.Cols)
 	return o.vals[from*n : to*n]

@@ -13,12 +13,12 @@ import (
 	"bireme.dev/bireme/internal/store/doc"
 )
 
-// Blobs stand on shelves of shelfJobs neighbouring job ids: a blob is put on the shelf of each spec that refers to
+// Blobs stand on shelves of shelfJobs neighboring job ids: a blob is put on the shelf of each spec that refers to
 // it.
 //
 //   - Hashes are random. An index over all of them would dirty a page of its own for every blob; the index over (shelf,
 //     hash) grows at its end only, a few pages a commit.
-//   - Equal blobs of neighbours are kept once, which is what a loop of submissions makes.
+//   - Equal blobs of neighbors are kept once, which is what a loop of submissions makes.
 //   - A blob may go when no spec of its own shelf refers to it, which a short range of ids tells.
 //
 // Their bytes are written in packs, each of one shelf: a row of a few KiB of its own would waste a third of the pages
@@ -156,7 +156,7 @@ func (p *packer) put(shelf int64, h core.Hash) {
 	b.int(int64(len(blob.Data)))
 }
 
-// pack is the number of the pack being filled. That of the commit's first event is its own for ever.
+// pack is the number of the pack being filled. That of the commit's first event is its own forever.
 func (p *packer) pack() int64 { return p.c.Events[0].Seq<<20 + int64(len(p.packs)) }
 
 func (p *packer) close() {

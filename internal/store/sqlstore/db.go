@@ -40,7 +40,7 @@ func joinClose(err error, e Engine) error {
 	return err
 }
 
-// Close gives the database back.
+// Close closes the database.
 func (db *DB) Close() error { return db.engine.Close() }
 
 // Commit writes c.
@@ -136,7 +136,7 @@ func (b *Batch) reset() {
 	}
 }
 
-// whyFenced tells why the fence held: somebody else leads, or the caller's events do not follow the last one.
+// whyFenced returns why the fence held: somebody else leads, or the caller's events do not follow the last one.
 func (db *DB) whyFenced(ctx context.Context, epoch int64, c *core.Changes) error {
 	var have, seq int64
 	err := db.engine.Read(ctx, func(tx Tx) error {

@@ -20,7 +20,7 @@ type Engine interface {
 	// Settle makes files hold no more than the database does, as far as this engine can: a log that was written into
 	// it ends.
 	Settle(ctx context.Context) error
-	// Compact writes anew what holds secrets, so that nothing of what was overwritten is left. It stops everybody
+	// Compact writes again what holds secrets, so that nothing of what was overwritten is left. It stops everybody
 	// else for as long as that takes.
 	Compact(ctx context.Context) error
 	// Dialect gives the few words in which engines differ.
@@ -30,7 +30,7 @@ type Engine interface {
 
 // Dialect is where the common text is not enough.
 type Dialect struct {
-	Name  string // names the folder of migrations
+	Name  string // names the directory of migrations
 	Clock string // expression: the database's own time in microseconds
 	Lock  string // statement that keeps a second migrator out until the transaction ends; may be empty
 	Table string // query: does the table $1 exist (count)

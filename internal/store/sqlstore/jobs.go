@@ -219,7 +219,7 @@ func jobsText(q store.JobQuery) (string, []any) {
 	return text, w.args
 }
 
-// attachSpecs gives every job of page its spec; jobs of one array share theirs. Specs read are kept in known.
+// attachSpecs sets the spec of every job of page; jobs of one array share theirs. Specs read are kept in known.
 func attachSpecs(tx Tx, dec *doc.Decoder, page []*core.Job, known map[core.JobID]*core.Spec) error {
 	var missing []core.JobID
 	for _, j := range page {

@@ -198,7 +198,7 @@ func (r *rawJob) unreadable(err error) *core.Job {
 	return r.row.unreadable(err)
 }
 
-// shareSpecs gives the jobs that have none the spec of their array: from the array's own record, or from the table.
+// shareSpecs gives jobs without a spec that of their array: from the array's own record, or from the table.
 func shareSpecs(tx Tx, jobs []*core.Job) error {
 	known := map[core.JobID]*core.Spec{}
 	var without []*core.Job

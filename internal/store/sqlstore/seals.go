@@ -71,13 +71,13 @@ func (db *DB) BeginReseal(ctx context.Context, epoch, key int64) error {
 // Compact removes what is left of what was overwritten.
 func (db *DB) Compact(ctx context.Context) error { return db.engine.Compact(ctx) }
 
-// stalePack is one to be sealed anew.
+// stalePack is one to be sealed again.
 type stalePack struct {
 	id, seal, next int64 // its number, the key it is under, and the one it comes under
 	data           []byte
 }
 
-// Reseal seals a batch anew. What it reads and computes it does beside the writer; a pack that was purged meanwhile
+// Reseal seals a batch again. What it reads and computes it does beside the writer; a pack that was purged meanwhile
 // stays gone.
 func (db *DB) Reseal(ctx context.Context, epoch int64) (s store.SealState, err error) {
 	seal := db.sealer()
@@ -165,7 +165,7 @@ func (db *DB) reseal(seal store.Sealer, p *stalePack) error {
 	return err
 }
 
-// staleName is a secret of its own that is to be sealed anew.
+// staleName is a secret of its own that is to be sealed again.
 type staleName struct {
 	name     string
 	old, new []byte

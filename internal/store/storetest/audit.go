@@ -68,7 +68,7 @@ func testAudit(t *testing.T, w *world) {
 	w.same(next[0].Seq, int64(5))
 }
 
-// testPurgeAudit: what is past its time goes in batches, oldest first, and numbers go on.
+// testPurgeAudit: what is past its time goes in batches, oldest first, and numbers continue.
 func testPurgeAudit(t *testing.T, w *world) {
 	w.lead()
 	var list []*core.AuditEntry

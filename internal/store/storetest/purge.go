@@ -60,7 +60,7 @@ func testPurgeEvents(t *testing.T, w *world) {
 	if got, err := w.Events(w.ctx, w.seq, 10); err != nil || len(got) != 0 {
 		t.Fatalf("after the last: %v, %v", got, err)
 	}
-	w.commit(&core.Changes{}) // the sequence goes on without a gap
+	w.commit(&core.Changes{}) // the sequence continues without a gap
 	if got, err := w.Events(w.ctx, w.seq-1, 10); err != nil || len(got) != 1 {
 		t.Fatalf("the next one: %v, %v", got, err)
 	}

@@ -296,7 +296,7 @@ func testBlobs(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	w.same(got, [][]byte{[]byte("script 1"), nil, []byte("env 1")})
-	// A wrong neighbourhood only makes it slower.
+	// A wrong neighborhood only makes it slower.
 	if got, err = w.Blobs(w.ctx, 1, hash("env 2000")); err != nil || string(got[0]) != "env 2000" {
 		t.Fatalf("got %q, %v", got, err)
 	}

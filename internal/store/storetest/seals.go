@@ -69,7 +69,7 @@ func testSeals(t *testing.T, w *world) {
 	}
 }
 
-// testReseal: resealing goes on where a process left off; everything is read meanwhile; it ends when nothing is left.
+// testReseal: resealing continues where a process left off; everything is read meanwhile; it ends when nothing is left.
 func testReseal(t *testing.T, w *world) {
 	const jobs = 400
 	_, err := w.Seals(w.ctx)

@@ -25,7 +25,7 @@ func testLead(t *testing.T, w *world) {
 	}
 	_, err = w.Lead(w.ctx, "b", time.Minute, 0, w.now.Add(100*time.Second))
 	w.wantErr(err, store.ErrHeld)
-	// The same holder may take it anew at once, as after its restart: a new epoch.
+	// The same holder may take it again at once, as after its restart: a new epoch.
 	e2, err := w.Lead(w.ctx, "a", time.Minute, 0, w.now.Add(101*time.Second))
 	if err != nil || e2 != 2 {
 		t.Fatalf("taken anew as %d, %v; want 2", e2, err)
@@ -109,7 +109,7 @@ func testGapless(t *testing.T, w *world) {
 		}
 	}
 	w.same(w.load(), before)
-	w.pending(2, "ann") // and it goes on
+	w.pending(2, "ann") // and it continues
 	if got := w.load().Seq; got != w.seq {
 		t.Fatalf("seq %d, want %d", got, w.seq)
 	}
@@ -228,7 +228,7 @@ func testPolicy(t *testing.T, w *world) {
 	})
 }
 
-// testSurvives: what was committed is there for the next process, and its sequence goes on.
+// testSurvives: what was committed is there for the next process, and its sequence continues.
 func testSurvives(t *testing.T, w *world) {
 	for id := core.JobID(1); id <= 40; id++ {
 		w.pending(id, "ann")

@@ -19,9 +19,9 @@ const Max = 8 << 20
 // listName is the member that says where the items go.
 const listName = "to"
 
-// Item is a file or a folder and where it goes.
+// Item is a file or a directory and where it goes.
 type Item struct {
-	Local string // absolute, or relative to the current folder
+	Local string // absolute, or relative to the current directory
 	Path  string // absolute, below "~", or relative to the working directory
 }
 
@@ -75,8 +75,8 @@ func (p *packer) header(h *tar.Header) error {
 	return p.tar.WriteHeader(h)
 }
 
-// item packs a file, or a folder with all below it. An item that is a link is what it leads to; links below a folder
-// stay links.
+// item packs a file, or a directory with all below it. An item that is a link is what it leads to; links below a
+// directory stay links.
 func (p *packer) item(name, local string) error {
 	base, err := filepath.EvalSymlinks(local)
 	if err != nil {

@@ -26,7 +26,7 @@ func write0(t *testing.T, name, text string, mode fs.FileMode) {
 	}
 }
 
-// tree tells of everything below a folder.
+// tree tells of everything below a directory.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder

@@ -19,12 +19,12 @@ const maxMembers = 20_000
 type Archive struct {
 	Tar  []byte
 	Path string // as Item.Path
-	// Inside: its members go below Path. Otherwise it has one file or folder, whose name gives way to Path.
+	// Inside: its members go below Path. Otherwise it has one file or directory, whose name gives way to Path.
 	Inside bool
 }
 
 // Repack makes a parcel of archives, in their order. Members that would be outside of an archive's own place, and those
-// that are neither files nor folders nor links, are refused; owners and times are dropped.
+// that are neither files nor directories nor links, are refused; owners and times are dropped.
 func Repack(archives []Archive) ([]byte, error) {
 	paths := make([]string, len(archives))
 	for i := range archives {
@@ -38,7 +38,7 @@ func Repack(archives []Archive) ([]byte, error) {
 func (p *packer) archive(item string, a *Archive, left *int) error {
 	r := tar.NewReader(bytes.NewReader(a.Tar))
 	top, begun := "", false
-	made := map[string]bool{} // folders of the item that are there
+	made := map[string]bool{} // directories of the item that are there
 	folder := func(name string, mode int64) error {
 		if made[name] {
 			return nil
@@ -75,7 +75,7 @@ func (p *packer) archive(item string, a *Archive, left *int) error {
 			if begun && first != top {
 				return fmt.Errorf("the archive: %q is beside %q; expected one file or folder", first, top)
 			}
-			if top, below = first, rest; !begun && rest != "" { // its folder is not a member
+			if top, below = first, rest; !begun && rest != "" { // its directory is not a member
 				if err := folder(item, 0o755); err != nil {
 					return err
 				}
@@ -98,7 +98,7 @@ func (p *packer) archive(item string, a *Archive, left *int) error {
 	}
 }
 
-// parents adds the folders above a member that are no members themselves.
+// parents adds the directories above a member that are no members themselves.
 func (p *packer) parents(item, member string, folder func(string, int64) error) error {
 	for i := len(item) + 1; i < len(member); i++ {
 		if member[i] == '/' {

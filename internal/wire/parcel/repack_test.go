@@ -100,7 +100,7 @@ func TestRepackRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// A link that is a folder's parent cannot lead out: what follows it is refused where it is laid out.
+	// A link that is a directory's parent cannot lead out: what follows it is refused where it is laid out.
 	data, err := Repack([]Archive{{Path: "p", Tar: tarOf(t, tar.Header{Typeflag: tar.TypeDir, Name: "d/", Mode: 0o755},
 		tar.Header{Typeflag: tar.TypeSymlink, Name: "d/l", Linkname: "/tmp"}, reg("d/l/evil"))}})
 	to := t.TempDir()

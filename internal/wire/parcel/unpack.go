@@ -19,7 +19,7 @@ import (
 var ErrBad = errors.New("the parcel of files is not as it should be")
 
 // Unpack lays a parcel out. What is relative goes below dir, what begins with ~ below home. A file that is there
-// already is replaced, a folder is added to; nothing is written outside of an item's own place, whatever links the
+// already is replaced, a directory is added to; nothing is written outside of an item's own place, whatever links the
 // parcel or the place itself has.
 func Unpack(data []byte, dir, home string) error {
 	r := tar.NewReader(bytes.NewReader(data))
@@ -59,7 +59,7 @@ func Unpack(data []byte, dir, home string) error {
 	}
 }
 
-// resolve tells where an item goes.
+// resolve returns where an item goes.
 func resolve(to, dir, home string) string {
 	switch {
 	case to == "~" || strings.HasPrefix(to, "~/"):
@@ -74,11 +74,11 @@ func resolve(to, dir, home string) string {
 type unpacker struct {
 	at   int      // which item
 	to   string   // where it goes
-	root *os.Root // of a folder; nil: the item was a file
+	root *os.Root // of a directory; nil: the item was a file
 	made []made
 }
 
-// made is a folder of ours, whose mode waits until it is full: it may forbid writing.
+// made is a directory of ours, whose mode waits until it is full: it may forbid writing.
 type made struct {
 	name string
 	mode fs.FileMode
@@ -119,7 +119,7 @@ func (u *unpacker) begin(i int, to string, h *tar.Header, r io.Reader) error {
 	return nil
 }
 
-// put lays out what is below a folder.
+// put lays out what is below a directory.
 func (u *unpacker) put(name string, h *tar.Header, r io.Reader) error {
 	var err error
 	switch h.Typeflag {
@@ -147,7 +147,7 @@ func (u *unpacker) put(name string, h *tar.Header, r io.Reader) error {
 	return nil
 }
 
-// close ends an item: its folders get their modes, the deepest first.
+// close ends an item: its directories get their modes, the deepest first.
 func (u *unpacker) close() error {
 	if u.root == nil {
 		return nil
@@ -163,7 +163,7 @@ func (u *unpacker) close() error {
 	return err
 }
 
-// write makes a file anew: what is there may be a link, or a program that runs.
+// write makes a file again: what is there may be a link, or a program that runs.
 func write(root *os.Root, name string, h *tar.Header, r io.Reader) error {
 	if h.Typeflag != tar.TypeReg {
 		return ErrBad
@@ -182,7 +182,7 @@ func write(root *os.Root, name string, h *tar.Header, r io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// makeRoom removes what is no folder.
+// makeRoom removes what is no directory.
 func makeRoom(root *os.Root, name string) error {
 	st, err := root.Lstat(name)
 	switch {

@@ -48,7 +48,7 @@ var Kinds = []string{Streams, Requests, Tokens, Submissions, Connections}
 // Stats is what became of an attack.
 type Stats struct {
 	Sent, Served, Broken int64            // requests; broken ones got no answer
-	Errors               int64            // answers of 500 and above, but for 503
+	Errors               int64            // answers of 500 and above, except for 503
 	Open                 int64            // streams at the end
 	Refused              map[string]int64 // by the reason that the answer gave
 }

@@ -9,7 +9,7 @@ import (
 // in memory, those that are a string sixteen: an environment may have more of them than a submission has of anything
 // else, and limits.env_vars bounds it by name.
 const (
-	maxValues  = 1 << 16 // but for strings
+	maxValues  = 1 << 16 // except for strings
 	maxStrings = 1 << 20
 )
 

@@ -59,7 +59,7 @@ func (a *Base) HidJobs(ctx context.Context, who *Caller, ids []core.JobID) {
 	}
 }
 
-// noteHidden writes down that a call reached for what is hidden: the job of its path, or what its handler has noted.
+// noteHidden records that a call reached for what is hidden: the job of its path, or what its handler has noted.
 func (a *Base) noteHidden(rt *Route, r *http.Request, who *Caller, err error) {
 	if who == nil || who.UserRecord == nil || who.Admin {
 		return

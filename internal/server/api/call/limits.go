@@ -106,7 +106,7 @@ func (a *Base) Heavy(ctx context.Context, who *Caller) (done func(), err error) 
 	return c.End, nil
 }
 
-// Release gives back what a call has.
+// Release releases what a call holds.
 func (h *Held) Release() {
 	if h.caller == nil {
 		return

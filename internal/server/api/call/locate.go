@@ -25,7 +25,7 @@ type locator struct {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// value reads one value that is to become a t (nil: anything) and reports whether to go on.
+// value reads one value that is to become a t (nil: anything) and reports whether to continue.
 func (l *locator) value(t reflect.Type) bool {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -10,7 +10,7 @@ import (
 
 // Page is which part of a listing is asked for.
 type Page struct {
-	After string // what the listing goes on after, as the answer before said; "": from its beginning
+	After string // what the listing continues after, as the answer before said; "": from its beginning
 	Limit int
 }
 
@@ -29,7 +29,7 @@ func ParsePage(q url.Values) (Page, error) {
 	return Page{After: q.Get("after"), Limit: int(n)}, nil
 }
 
-// AfterNumber is where a listing that goes by numbers goes on.
+// AfterNumber is where a listing that goes by numbers continues.
 func (p Page) AfterNumber() (int64, error) {
 	if p.After == "" {
 		return 0, nil
@@ -42,7 +42,7 @@ func (p Page) AfterNumber() (int64, error) {
 }
 
 // Cut shortens a list, which begins beyond After, to the page and says whether there is more. key is what a listing
-// goes on after.
+// continues after.
 func Cut[T any](p Page, list []T, key func(*T) string) ([]T, client.Page) {
 	if len(list) <= p.Limit {
 		return list, client.Page{}

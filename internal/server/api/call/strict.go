@@ -88,7 +88,7 @@ func keysOf(root reflect.Type) map[string]string {
 	return known
 }
 
-// elementOf gives the type of what pointers, lists and maps lead to, and its path.
+// elementOf returns the type of what pointers, lists and maps lead to, and its path.
 func elementOf(t reflect.Type, path string) (elem reflect.Type, elemPath string) {
 	for {
 		switch t.Kind() {

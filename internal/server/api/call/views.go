@@ -10,7 +10,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/view"
 )
 
-// Viewer gives a caller's view of the present state; nil is a stranger, who sees what is public.
+// Viewer returns a caller's view of the present state; nil is a stranger, who sees what is public.
 func (a *Base) Viewer(who *Caller) (*view.Viewer, error) {
 	snap, err := a.Snapshot()
 	if err != nil {

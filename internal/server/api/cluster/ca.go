@@ -14,7 +14,7 @@ import (
 // CAHeader names the authorities that a caller over TLS should trust, so that one who keeps a copy sees when it is old.
 const CAHeader = "Bireme-Ca"
 
-// ShowCA gives the authorities to trust; administrators also learn of nodes.
+// ShowCA returns the authorities to trust; administrators also learn of nodes.
 func (a *Cluster) ShowCA(_ http.ResponseWriter, _ *http.Request, who *call.Caller) (any, error) {
 	snap, err := a.Snapshot()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/call"
 )
 
-// Profile gives administrators the runtime's profiles, for `go tool pprof`: what an operator needs when a server is
+// Profile serves the runtime's profiles to administrators, for `go tool pprof`: what an operator needs when a server is
 // slow.
 func (a *Cluster) Profile(w http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
 	if !who.Admin {

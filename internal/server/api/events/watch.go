@@ -134,8 +134,8 @@ func (w *Watchers) add() (*watcher, func()) {
 // takeMost is how many commits a watcher takes at once.
 const takeMost = 256
 
-// take gives the events of the next commits, or a channel that is closed when there are some. A watcher that is too far
-// behind is told so, once.
+// take returns the events of the next commits, or a channel that is closed when there are some. A watcher that is too
+// far behind is told so, once.
 func (w *Watchers) take(s *watcher) (commits []*eventBatch, wake <-chan struct{}, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,7 +246,7 @@ type sse struct {
 
 func (s *sse) run(r *http.Request, sub *watcher, past *eventBatch) error {
 	for {
-		// The store has a commit a moment before the snapshot does. An event must not be heard of before what it
+		// The store has a commit a moment before the snapshot does. An event must not be learned of before what it
 		// tells can be read, so the newest ones are left to the subscription, which will bring them.
 		if err := s.send(r.Context(), s.a.Engine.Snapshot().Seq(), past); err != nil {
 			return err
@@ -290,7 +290,7 @@ func (s *sse) run(r *http.Request, sub *watcher, past *eventBatch) error {
 }
 
 // Each commit wakes every stream: one user with many would have the server write to all of theirs at each of
-// anybody's commits, and everybody else wait behind that. A user with few streams hears of a change at once; with
+// anybody's commits, and everybody else wait behind that. A user with few streams learns of a change at once; with
 // more of them each rests first, restEach for each stream on average, and then has all there is in one write.
 const (
 	restFrom = 16 // streams

@@ -240,7 +240,7 @@ func newSecret() (secret string, hash core.Hash) {
 
 func hashToken(secret string) core.Hash { return sha256.Sum256([]byte(secret)) }
 
-// nameOf gives the name of a uid on this host, or "".
+// nameOf returns the name of a uid on this host, or "".
 func nameOf(uid uint32) string {
 	acc, err := account.ByUID(uid)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"bireme.dev/bireme/internal/server/ca"
 )
 
-// NodeOf gives the node whose certificate the connection has. A certificate of ours is not enough: its key must be
+// NodeOf returns the node whose certificate the connection has. A certificate of ours is not enough: its key must be
 // the one the node is known by. What the node may do is in that record, too.
 func (a *Identity) NodeOf(r *http.Request) (ca.Node, bool, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
@@ -138,10 +138,10 @@ func (a *Identity) joinedBy(cert []byte) *client.Joined {
 	return &client.Joined{Cert: string(cert), CA: string(a.Authority.PEM()), Servers: a.Servers}
 }
 
-// Renew gives a node another certificate. Whoever signs a request with the key that the node is known by gets one for
-// that key, which is of use to nobody else; so a node may also come back after its certificate has run out. A new key
-// is taken from a connection with the present certificate only. What comes through a node's socket is shown with that
-// certificate, too, but is a user's: it says so by PeerHeader, which agents never send for themselves.
+// Renew issues another certificate to a node. Whoever signs a request with the key that the node is known by gets one
+// for that key, which is of use to nobody else; so a node may also come back after its certificate has run out. A new
+// key is taken from a connection with the present certificate only. What comes through a node's socket is shown with
+// that certificate, too, but is a user's: it says so by PeerHeader, which agents never send for themselves.
 func (a *Identity) Renew(_ http.ResponseWriter, r *http.Request, by *call.Caller) (any, error) {
 	var in client.Renew
 	if err := call.Decode(r, &in); err != nil {

@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/call"
 )
 
-// Refresh gives a user another secret for a client of dstack. Of the caller's own token the secret is replaced. For
+// Refresh issues another secret to a user of a dstack client. Of the caller's own token the secret is replaced. For
 // another user, which takes an administrator, a token is made, and those that were made for such clients before are
 // revoked.
 func (a *Tokens) Refresh(ctx context.Context, who *call.Caller, user core.UserName) (secret string, err error) {

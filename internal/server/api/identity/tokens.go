@@ -23,7 +23,7 @@ type Tokens struct {
 	uses      tokenUses
 }
 
-// bearer gives a caller no more than the token allows.
+// bearer limits a caller to what the token allows.
 func (a *Tokens) bearer(c *call.Caller, t *core.Token, prior bool) {
 	c.TokenRecord, c.Token, c.Project, c.Prior = t, t.ID, t.Project, prior
 	if !t.Has(core.ScopeAdmin) {
@@ -223,7 +223,7 @@ func noToken(id string) error {
 	return core.Errorf(core.NotFound, "there is no token %.80q of yours", id).Because("invalid_token")
 }
 
-// Rotate gives a token another secret, with the same name and rights.
+// Rotate replaces the secret of a token, with the same name and rights.
 func (a *Tokens) Rotate(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
 	var in client.RotateToken
 	if err := call.Decode(r, &in); err != nil {
@@ -303,7 +303,7 @@ func (u *tokenUses) last(id string) core.Time {
 	return 0
 }
 
-// take gives the uses that the state has not been told, and forgets tokens that are gone.
+// take returns the uses that the state has not been told, and forgets tokens that are gone.
 func (u *tokenUses) take(snap *state.Snapshot) []state.TokenUse {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -66,7 +66,7 @@ func (a *Jobs) List(w http.ResponseWriter, r *http.Request, who *call.Caller) (a
 	return out, err
 }
 
-// selectLive gives the live jobs that match and that the viewer sees, by ascending id. A few plain ids are looked up,
+// selectLive returns the live jobs that match and that the viewer sees, by ascending id. A few plain ids are looked up,
 // not searched for.
 func (a *Jobs) selectLive(v *view.Viewer, sel *selection.Selection) []*core.Job {
 	var out []*core.Job
@@ -236,7 +236,7 @@ func (a *Jobs) Show(_ http.ResponseWriter, r *http.Request, who *call.Caller) (a
 	return out, err
 }
 
-// Find gives the records a reference names, live or ended, those beyond after; at least one, or an error.
+// Find returns the records a reference names, live or ended, those beyond after; at least one, or an error.
 func (a *Jobs) Find(ctx context.Context, v *view.Viewer, text string, after core.JobID) (
 	list []*core.Job, next core.JobID, err error,
 ) {

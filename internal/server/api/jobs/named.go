@@ -67,7 +67,7 @@ func (a *Control) named(ctx context.Context, v *view.Viewer, ids []string, sel *
 	return todo, nil
 }
 
-// maxEndedTasks bounds the records of ended tasks that are read to tell whether one was there.
+// maxEndedTasks bounds the records of ended tasks that are read to report whether one was there.
 const maxEndedTasks = 10_000
 
 // endedRefs returns which of the references without a live job name one that has ended, by one query for all of them,

@@ -17,7 +17,7 @@ const (
 	maxLooked = 50_000 // ended jobs that one request reads to find its page
 )
 
-// page gives the jobs of an answer in its order, and after which job to ask for more; 0: there are no more.
+// page returns the jobs of an answer in its order, and after which job to ask for more; 0: there are no more.
 func (a *Jobs) page(ctx context.Context, v *view.Viewer, sel *selection.Selection) (
 	list []*core.Job, next core.JobID, err error,
 ) {
@@ -48,7 +48,7 @@ func (a *Jobs) page(ctx context.Context, v *view.Viewer, sel *selection.Selectio
 	return list, next, nil
 }
 
-// liveFrom gives the first live jobs of a page, at most so many, without looking at those before it.
+// liveFrom returns the first live jobs of a page, at most so many, without looking at those before it.
 func liveFrom(v *view.Viewer, sel *selection.Selection, most int) (list []*core.Job) {
 	for j := range v.JobsFrom(sel.After + 1) {
 		if sel.Match(j) {

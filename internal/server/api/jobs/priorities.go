@@ -39,7 +39,7 @@ func (a *Jobs) Priorities(_ http.ResponseWriter, r *http.Request, who *call.Call
 	return out, nil
 }
 
-// prioritiesOf gives the rows of one job.
+// prioritiesOf returns the rows of one job.
 func prioritiesOf(v *view.Viewer, sel *selection.Selection, j *core.Job) (rows []client.JobPriority) {
 	for part := range j.Spec.Partition.All() {
 		if !sel.Partitions.Passes(part) {

@@ -300,7 +300,7 @@ func (a *Control) update(ctx context.Context, who *call.Caller, j *core.Job, tas
 	return nil
 }
 
-// Release gives an interactive allocation back.
+// Release ends an interactive allocation.
 func (a *Control) Release(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
 	var in client.Release
 	if err := call.Decode(r, &in); err != nil {
@@ -328,7 +328,7 @@ func (a *Control) Release(_ http.ResponseWriter, r *http.Request, who *call.Call
 	return call.OK{}, nil
 }
 
-// cancelled notes which jobs of others were ended.
+// canceled notes which jobs of others were ended.
 func (a *Control) cancelled(who *call.Caller, before *state.Snapshot, todo []cancelTodo, out *client.Cancelled) {
 	failed := map[string]bool{}
 	for i := range out.Results {

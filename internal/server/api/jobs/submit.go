@@ -233,7 +233,7 @@ func (a *Submissions) own(r *http.Request, spec *core.Spec, who *call.Caller) er
 	return ownGroup(spec, who)
 }
 
-// ownGroup gives the job the group that --gid names, which only an administrator may.
+// ownGroup sets the group of the job that --gid names, which only an administrator may.
 func ownGroup(spec *core.Spec, who *call.Caller) error {
 	kept := spec.More().Kept
 	if kept == nil || kept.Group == "" {

@@ -12,7 +12,7 @@ import (
 	"bireme.dev/bireme/internal/server/limit"
 )
 
-// Try tells when and where a job would start; the components of a het job are looked at one by one.
+// Try returns when and where a job would start; the components of a het job are looked at one by one.
 func (a *Submissions) Try(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
 	s, err := a.readSubmit(r, who)
 	if err != nil {

@@ -137,7 +137,7 @@ func (a *Nodes) Remove(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 	return &client.RemovedNode{Gone: reply.Gone}, nil
 }
 
-// nodeView is what showing nodes needs, worked out once.
+// nodeView is what showing nodes needs, computed once.
 type nodeView struct {
 	a          *Nodes
 	who        *view.Viewer

@@ -7,7 +7,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/call"
 )
 
-// Plan tells what the scheduler wishes for.
+// Plan returns what the scheduler wishes for.
 func (a *Nodes) Plan(_ http.ResponseWriter, _ *http.Request, who *call.Caller) (any, error) {
 	v, err := a.Viewer(who)
 	if err != nil {

@@ -60,7 +60,7 @@ func (a *Reservations) Show(_ http.ResponseWriter, r *http.Request, who *call.Ca
 	return a.showReservation(v.Snap, found), nil
 }
 
-// showReservation gives a reservation the times it has now.
+// showReservation sets the current times of a reservation.
 func (a *Reservations) showReservation(snap *state.Snapshot, r *core.AdvanceReservation) client.Reservation {
 	now := a.Now(snap)
 	out := client.Reservation{AdvanceReservation: *r, State: "INACTIVE", Cores: r.CoreCount, CPUs: r.CoreCount}
@@ -200,7 +200,7 @@ func knownGroups(list []string) error {
 	return nil
 }
 
-// setAside returns which nodes are in a reservation that goes on, and whether for maintenance.
+// setAside returns which nodes are in an active reservation, and whether for maintenance.
 func (a *Reservations) setAside(snap *state.Snapshot) map[core.NodeName]*aside {
 	out := map[core.NodeName]*aside{}
 	for _, r := range snap.Reservations() {

@@ -95,7 +95,7 @@ func badStep(name, format string, args ...any) error {
 	return e.Because("invalid_shape")
 }
 
-// checkStep refuses what no step may ask for, before anything is worked out from it.
+// checkStep refuses what no step may ask for, before anything is computed from it.
 func checkStep(ask *client.NewStep) error {
 	ask.Name = plaintext.Cell(ask.Name) // it is a program's name unless somebody says another: it is mended, not refused
 	for i := range stepTexts {

@@ -61,7 +61,7 @@ func nodeNames(list string) ([]core.NodeName, error) {
 	return slices.Compact(out), nil
 }
 
-// ranksOf gives the ranks of a step's tasks on each of its nodes.
+// ranksOf returns the ranks of a step's tasks on each of its nodes.
 func ranksOf(ask *core.StepRequest, distribution string, st *core.Step) [][]int32 {
 	if len(ask.TaskNodes) == 0 {
 		how, _, _ := strings.Cut(strings.ToLower(distribution), ",")

@@ -132,7 +132,7 @@ func (a *Steps) makeParts(ctx context.Context, parts []*part, id core.JobID, who
 	rank := int32(0)
 	for i, p := range parts {
 		st := reply.Steps[i]
-		p.job = reply.Jobs[i] // it may have started, or started anew, since the snapshot
+		p.job = reply.Jobs[i] // it may have started, or started again, since the snapshot
 		p.ranks = ranksOf(list[i].Request, p.ask.Distribution, st)
 		for _, list := range p.ranks {
 			for k := range list {

@@ -73,7 +73,7 @@ func (p *prefixed) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
-// agentOf gives the node whose agent calls. What an agent passes on for somebody on its node bears their name and is
+// agentOf returns the node whose agent calls. What an agent passes on for somebody on its node bears their name and is
 // not the agent's own word.
 func (a *Streams) agentOf(r *http.Request) (ca.Node, error) {
 	n, ok, err := a.Identity.NodeOf(r)
@@ -278,7 +278,7 @@ func (a *Streams) JobLogs(w http.ResponseWriter, r *http.Request, who *call.Call
 // followers by itself; this is for those whose node is gone.
 const logTrail = 5 * time.Second
 
-// logDone gives a channel that is closed when nothing more of an attempt's output is to be expected.
+// logDone returns a channel that is closed when nothing more of an attempt's output is to be expected.
 func (a *Streams) logDone(ctx context.Context, j *core.Job, attempt int32) (<-chan struct{}, func()) {
 	done, over := make(chan struct{}), make(chan struct{})
 	if j.State.Final() && a.isOver(j.ID, attempt) && time.Since(j.End.Go()) > logTrail {

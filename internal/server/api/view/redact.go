@@ -5,11 +5,11 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 )
 
-// OwnsSecrets tells whether the viewer may read what is private to a job whatever the settings say: its script,
+// OwnsSecrets reports whether the viewer may read what is private to a job whatever the settings say: its script,
 // environment, submit line and crontab. Managers of a project may not: environments hold secrets.
 func (v *Visibility) OwnsSecrets(owner core.UserName) bool { return v.Admin || v.isSelf(owner) }
 
-// Show gives a job as the viewer may see it: whole to its owner and to administrators, to others without what is
+// Show returns a job as the viewer may see it: whole to its owner and to administrators, to others without what is
 // private.
 func (v *Viewer) Show(j *core.Job) core.Job {
 	out := *j
@@ -61,7 +61,7 @@ func (v *Viewer) publicPushed(p *core.Pushed) *core.Pushed {
 	return &out
 }
 
-// ShowRun gives a run without the name of its configuration's text to those whose it is not.
+// ShowRun returns a run without the name of its configuration's text to those whose it is not.
 func (v *Viewer) ShowRun(r *core.Run) core.Run {
 	out := *r
 	if !v.OwnsSecrets(r.User) {
