@@ -38,6 +38,10 @@ type fakeAgent struct {
 	name core.NodeName
 	cert tls.Certificate
 	conn atomic.Pointer[wire.Conn] // nil: not connected yet
+
+	holds bool // it takes jobs, which run without end
+	mu    sync.Mutex
+	jobs  []wire.JobUse
 }
 
 // agents measures a server with thousands of connected nodes that have nothing to do, and one real idle agent.
@@ -309,9 +313,11 @@ func (a *fakeAgent) connect(ctx context.Context, pool *x509.CertPool, addr strin
 	a.conn.Store(c)
 	go func() { // ends with the connection; pongs are what comes
 		for {
-			if _, err := c.Next(); err != nil {
+			f, err := c.Next()
+			if err != nil {
 				return
 			}
+			a.take(c, f)
 		}
 	}()
 	return nil
@@ -341,6 +347,7 @@ func beatFakes(ctx context.Context, list []*fakeAgent) {
 			}); err != nil && ctx.Err() == nil {
 				progress("%s: %v", a.name, err)
 			}
+			a.sample(c)
 		}
 	}
 }

@@ -37,13 +37,16 @@ type suite struct {
 	prof  string // folder for CPU profiles of the server
 	only  []string
 	flood []string // kinds of flood; none: all
+	parts []string // of the rows of dstack; none: all
+	logGB int      // size of the large log
 }
 
 func main() {
+	printLines() // where this process is the run whose log is followed
 	flood.Main() // where this process is the attacker of the hostile row
 	var s suite
 	var slurm bool
-	var only, kinds string
+	var only, kinds, parts string
 	flag.StringVar(&s.bin, "bin", envOr("BIREME_BIN", "bin"), "folder of the built binaries")
 	flag.IntVar(&s.jobs, "jobs", 5000, "jobs of `true` in the end-to-end rows")
 	flag.IntVar(&s.many, "many", 100_000, "pending jobs for the restart and memory rows")
@@ -53,15 +56,20 @@ func main() {
 	flag.BoolVar(&slurm, "slurm", false, "only: the same work on Debian's Slurm and here, in the same run")
 	flag.StringVar(&only, "only", "",
 		"comma list of: "+
-			"limits,submit,fsync,sbatch,start,true,squeue,restart,idle,agents,array,container,fleet,stream,sched,traces,hostile")
+			"limits,submit,fsync,sbatch,start,true,squeue,restart,idle,agents,array,container,fleet,stream,sched,traces,hostile,dstack")
 	flag.StringVar(&kinds, "flood", "",
 		"comma list of what floods in the hostile row: requests,tokens,submissions,streams,connections,jobs")
+	flag.StringVar(&parts, "dstack", "", "comma list of what is measured in the rows of dstack: apply,many,logs,peer")
+	flag.IntVar(&s.logGB, "log", 2, "size of the large log in the rows of dstack, in GB; 0: none")
 	flag.Parse()
 	if only != "" {
 		s.only = strings.Split(only, ",")
 	}
 	if kinds != "" {
 		s.flood = strings.Split(kinds, ",")
+	}
+	if parts != "" {
+		s.parts = strings.Split(parts, ",")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -143,6 +151,7 @@ func (s *suite) run(ctx context.Context, slurm bool) error {
 		{"sched", s.sched},
 		{"traces", s.traces},
 		{"hostile", s.hostile},
+		{"dstack", s.dstack},
 	}
 	for _, st := range steps {
 		if !s.wants(st.name) {
