@@ -249,11 +249,12 @@ func (r requests) stat(m wire.Stat) wire.Usage {
 	return u
 }
 
-// logPoll is how often a log is looked at while somebody waits for more of it, and how long what comes is collected.
-// logIdle is how often one is looked at of which the keeper knows when there is more.
+// While somebody waits for more of a log it is looked at every logPoll; one of which the keeper knows when there is
+// more, every logIdle. logGather is the least time between two pieces of a log that are not full.
 const (
-	logPoll = 50 * time.Millisecond
-	logIdle = time.Second
+	logPoll   = 50 * time.Millisecond
+	logIdle   = time.Second
+	logGather = 25 * time.Millisecond
 )
 
 // readLog answers with a piece of a step's output.
@@ -273,6 +274,7 @@ func (r requests) readLog(m wire.ReadLog) {
 		usable := s != nil && (s.started || ended)
 		k.mu.Unlock()
 		var b []byte
+		var wait time.Duration
 		switch {
 		case s == nil:
 			answer.Ended, answer.Error = true, "step "+m.Key.String()+" is not known here"
@@ -280,15 +282,40 @@ func (r requests) readLog(m wire.ReadLog) {
 			if s.io.intake != nil {
 				more, over = s.io.intake.Wait(), s.over // before the look, so that nothing is missed
 			}
-			b = s.io.piece(&m, n, &answer)
+			if !ended && !k.isEnding() {
+				wait = s.io.wait(&m, n)
+			}
+			if wait == 0 {
+				b = s.io.piece(&m, n, &answer)
+			}
 		}
 		answer.Ended = answer.Ended || ended
 		if len(b) > 0 || answer.Ended || answer.Error != "" || clock.Now() >= deadline || k.isEnding() {
 			k.send(wire.TypeLog, answer, b)
 			return
 		}
-		awaitMore(more, over)
+		awaitMore(more, over, wait)
 	}
+}
+
+// wait is how long a piece of n bytes that is not full yet waits for more: a job that writes a line at a time would
+// otherwise cost a message a line. The first line after a silence does not wait.
+func (o *stdio) wait(m *wire.ReadLog, n int) time.Duration {
+	if o.intake == nil || m.Stderr {
+		return 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	have := o.out.size() - m.Offset
+	if have <= 0 || have >= int64(n) {
+		return 0
+	}
+	now := clock.Now()
+	if wait := o.toldAt + logGather - now; wait > 0 {
+		return wait
+	}
+	o.toldAt = now
+	return 0
 }
 
 // piece reads n bytes of the output that was asked for and says what they are.
@@ -313,12 +340,14 @@ func (o *stdio) piece(m *wire.ReadLog, n int, answer *wire.Log) (b []byte) {
 	return b
 }
 
-// awaitMore returns when there may be more of a log. What comes is collected for a moment: a job that writes a line at
-// a time would otherwise cost a message a line.
-func awaitMore(more, over <-chan struct{}) {
-	wait := logPoll
-	if more != nil {
+// awaitMore returns when there may be more of a log, or a time is over; 0: the usual one.
+func awaitMore(more, over <-chan struct{}, wait time.Duration) {
+	switch {
+	case wait > 0:
+	case more != nil:
 		wait = logIdle
+	default:
+		wait = logPoll
 	}
 	t := time.NewTimer(wait)
 	defer t.Stop()
@@ -326,11 +355,6 @@ func awaitMore(more, over <-chan struct{}) {
 	case <-t.C:
 	case <-over:
 	case <-more:
-		t.Reset(logPoll)
-		select {
-		case <-t.C:
-		case <-over:
-		}
 	}
 }
 
