@@ -280,7 +280,11 @@ func (s *suite) stockRuns(ctx context.Context, cl *cluster, url string) error {
 		for _, x := range []struct {
 			args  []string
 			times *[]time.Duration
-		}{{[]string{"ps"}, &ps}, {[]string{"stop", "-y", name}, nil}, {[]string{"apply", "-y", "-f", filepath.Base(short)}, &attached}} {
+		}{
+			{[]string{"ps"}, &ps},
+			{[]string{"stop", "-y", name}, nil},
+			{[]string{"apply", "-y", "-f", filepath.Base(short)}, &attached},
+		} {
 			began := time.Now()
 			if _, err := cli.run(x.args...); err != nil {
 				return err
@@ -321,7 +325,8 @@ func (s *suite) waiting(ctx context.Context, cl *cluster) error {
 	}
 	began := time.Now()
 	for i := range waitingRuns {
-		if _, err := cl.bireme("apply", "-y", "-d", "--project", "main", "-f", next, "-n", fmt.Sprintf("next-%d", i)); err != nil {
+		name := fmt.Sprintf("next-%d", i)
+		if _, err := cl.bireme("apply", "-y", "-d", "--project", "main", "-f", next, "-n", name); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,8 @@ func (s *suite) dstackLogs(ctx context.Context) error {
 	if err := s.firstLine(ctx, cl); err != nil {
 		return err
 	}
-	if err := s.follow(ctx, cl, "log followed while it is written (limits.log_rate=1G)", followed, "100 MB/s"); err != nil {
+	const live = "log followed while it is written (limits.log_rate=1G)"
+	if err := s.follow(ctx, cl, live, followed, "100 MB/s"); err != nil {
 		return err
 	}
 	if s.logGB == 0 {

@@ -56,7 +56,8 @@ func main() {
 	flag.BoolVar(&slurm, "slurm", false, "only: the same work on Debian's Slurm and here, in the same run")
 	flag.StringVar(&only, "only", "",
 		"comma list of: "+
-			"limits,submit,fsync,sbatch,start,true,squeue,restart,idle,agents,array,container,fleet,stream,sched,traces,hostile,dstack")
+			"limits,submit,fsync,sbatch,start,true,squeue,restart,idle,agents,array,container,fleet,stream,"+
+			"sched,traces,hostile,dstack")
 	flag.StringVar(&kinds, "flood", "",
 		"comma list of what floods in the hostile row: requests,tokens,submissions,streams,connections,jobs")
 	flag.StringVar(&parts, "dstack", "", "comma list of what is measured in the rows of dstack: apply,many,logs,peer")

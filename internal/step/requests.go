@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/step/clock"
+	"bireme.dev/bireme/internal/step/intake"
 	"bireme.dev/bireme/internal/step/journal"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -249,14 +250,6 @@ func (r requests) stat(m wire.Stat) wire.Usage {
 	return u
 }
 
-// While somebody waits for more of a log it is looked at every logPoll; one of which the keeper knows when there is
-// more, every logIdle. logGather is the least time between two pieces of a log that are not full.
-const (
-	logPoll   = 50 * time.Millisecond
-	logIdle   = time.Second
-	logGather = 25 * time.Millisecond
-)
-
 // readLog answers with a piece of a step's output.
 func (r requests) readLog(m wire.ReadLog) {
 	k := r.k
@@ -282,44 +275,20 @@ func (r requests) readLog(m wire.ReadLog) {
 			if s.io.intake != nil {
 				more, over = s.io.intake.Wait(), s.over // before the look, so that nothing is missed
 			}
-			if !ended && !k.isEnding() {
-				wait = s.io.wait(&m, n)
-			}
-			if wait == 0 {
-				b = s.io.piece(&m, n, &answer)
-			}
+			b, wait = s.io.piece(&m, n, &answer, ended || k.isEnding())
 		}
 		answer.Ended = answer.Ended || ended
 		if len(b) > 0 || answer.Ended || answer.Error != "" || clock.Now() >= deadline || k.isEnding() {
 			k.send(wire.TypeLog, answer, b)
 			return
 		}
-		awaitMore(more, over, wait)
+		intake.Await(more, over, wait)
 	}
 }
 
-// wait is how long a piece of n bytes that is not full yet waits for more: a job that writes a line at a time would
-// otherwise cost a message a line. The first line after a silence does not wait.
-func (o *stdio) wait(m *wire.ReadLog, n int) time.Duration {
-	if o.intake == nil || m.Stderr {
-		return 0
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	have := o.out.size() - m.Offset
-	if have <= 0 || have >= int64(n) {
-		return 0
-	}
-	now := clock.Now()
-	if wait := o.toldAt + logGather - now; wait > 0 {
-		return wait
-	}
-	o.toldAt = now
-	return 0
-}
-
-// piece reads n bytes of the output that was asked for and says what they are.
-func (o *stdio) piece(m *wire.ReadLog, n int, answer *wire.Log) (b []byte) {
+// piece reads n bytes of the output that was asked for and says what they are. Unless it must be now, a piece that is
+// not full may have to wait for more.
+func (o *stdio) piece(m *wire.ReadLog, n int, answer *wire.Log, now bool) (b []byte, wait time.Duration) {
 	if o.intake != nil {
 		answer.Offset, answer.Dropping = max(m.Offset, o.intake.Free(m.Free)), o.intake.Drops()
 	}
@@ -331,31 +300,18 @@ func (o *stdio) piece(m *wire.ReadLog, n int, answer *wire.Log) (b []byte) {
 	}
 	answer.Size = file.size()
 	if answer.Size <= answer.Offset {
-		return nil
+		return nil, 0
+	}
+	if o.intake != nil && !now && answer.Size-answer.Offset < int64(n) {
+		if wait := o.intake.Gather(); wait > 0 {
+			return nil, wait
+		}
 	}
 	b, err := o.read(file, answer.Offset, n)
 	if err != nil {
 		answer.Error = err.Error()
 	}
-	return b
-}
-
-// awaitMore returns when there may be more of a log, or a time is over; 0: the usual one.
-func awaitMore(more, over <-chan struct{}, wait time.Duration) {
-	switch {
-	case wait > 0:
-	case more != nil:
-		wait = logIdle
-	default:
-		wait = logPoll
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-over:
-	case <-more:
-	}
+	return b, 0
 }
 
 // withStreams calls do with a step's streams, size being how many bytes of a message it holds on to. While the step is

@@ -31,8 +31,6 @@ type stdio struct {
 
 	mu       sync.Mutex
 	out, err logFile // kept open while the step runs: for notices, and to read what it wrote
-	// toldAt is when the last piece of the log that was not full went to the agent, in boottime.
-	toldAt time.Duration
 }
 
 // logFile is an output file as the keeper remembers it. Users can replace what a path leads to, so a file is known by

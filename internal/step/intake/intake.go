@@ -40,6 +40,7 @@ type Intake struct {
 	unwanted bool   // the server takes no more of it
 	freed    int64  // below which the file was given back
 	changed  chan struct{}
+	partial  time.Duration // boottime of the last piece that was not full; 0: none
 }
 
 const (
