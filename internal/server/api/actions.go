@@ -47,6 +47,8 @@ var audited = map[string]call.Auditing{
 	},
 	"DELETE /users/{name}": {Action: "user.delete", Object: "user {name}", When: call.Always},
 	"POST /projects":       {Action: "project.create", Object: "project", When: call.Always, Body: true},
+	// it carries secrets
+	"POST /users/{name}/take": {Action: "user.take", Object: "user {name}", When: call.Always},
 	"PATCH /projects/{project}": {
 		Action: "project.update", Object: "project {project}", When: call.Always,
 		Body: true,

@@ -93,6 +93,7 @@ type handlers struct {
 	fleets       *nodes.Fleets
 	identity     *identity.Identity
 	tokens       *identity.Tokens
+	takeover     *identity.Takeover
 	people       *people.People
 	secrets      *secrets.Secrets
 	cluster      *cluster.Cluster
@@ -145,6 +146,7 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 	}
 	h.identity = &identity.Identity{Base: b, Tokens: h.tokens, Authority: d.Authority, Servers: d.Servers}
 	h.diag = diag.New(b)
+	h.takeover = &identity.Takeover{Base: b, Tokens: h.tokens, Vault: d.Vault}
 	h.metrics = metrics.New(b, h.identity, d.Hub)
 	h.submissions = &jobs.Submissions{
 		Base: b, Jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey,

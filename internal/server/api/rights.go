@@ -64,6 +64,7 @@ var rights = map[string]call.Right{
 	"PATCH /users/{name}":                       {Scope: core.ScopeAdmin},
 	"GET /shares":                               {Scope: core.ScopeRead},
 	"DELETE /users/{name}":                      {Scope: core.ScopeAdmin},
+	"POST /users/{name}/take":                   {Scope: core.ScopeAdmin},
 	"GET /projects":                             {Scope: core.ScopeRead},
 	"POST /projects":                            {Scope: core.ScopeAdmin},
 	"PATCH /projects/{project}":                 {Scope: core.ScopeAdmin},

@@ -223,6 +223,10 @@ func (a *API) table() []call.Route {
 			Handle: a.people.DropUser, Reply: call.OK{},
 		},
 		{
+			Method: "POST", Path: "/users/{name}/take", Summary: "Take over a user's token and keys of another server",
+			Handle: a.takeover.Take, Body: client.TakeUser{}, Reply: client.UserTaken{},
+		},
+		{
 			Method: "GET", Path: "/projects", Summary: "List projects", Handle: a.people.Projects, Query: call.PageQuery,
 			Reply: client.ProjectList{},
 		},

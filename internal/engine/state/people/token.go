@@ -34,6 +34,10 @@ func (d *Directory) CreateToken(by core.Identity, t *core.Token, limit int) erro
 	if _, ok := d.t.tokens[t.ID]; ok {
 		return core.Errorf(core.Conflict, "token %s already exists", t.ID).Because("token_exists")
 	}
+	// One that is taken over: nobody makes the same secret twice.
+	if o, ok := d.t.tokensByHash[t.Hash]; ok && t.Hash != (core.Hash{}) {
+		return core.Errorf(core.Conflict, "token %s has the same secret", o.ID).Because("token_exists")
+	}
 	if err := d.checkToken(t); err != nil {
 		return err
 	}

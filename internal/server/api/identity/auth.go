@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/account"
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
@@ -171,7 +172,7 @@ func (a *Identity) byToken(header string) (*call.Caller, error) {
 	}
 	scheme, secret, _ := strings.Cut(header, " ")
 	bad := core.Errorf(core.Unknown, "this token is not known, or was revoked").Because("bad_token")
-	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(secret, tokenPrefix) {
+	if !strings.EqualFold(scheme, "Bearer") || secret == "" || len(secret) > client.MaxTakenToken {
 		return nil, bad
 	}
 	hash := hashToken(secret)
