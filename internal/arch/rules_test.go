@@ -124,6 +124,9 @@ var rooms = map[string]room{
 		"internal/core":   words,
 		"internal/client": "its commands and its HTTP API call the same services",
 	}},
+	"internal/migrate": {why: "what another system's server holds, read from its database", may: map[string]string{
+		"internal/core": words,
+	}},
 	"internal/translate": {why: "files of one front end as files of the other", may: map[string]string{
 		"internal/core":   words,
 		"internal/client": "a submission says what a file means",
@@ -139,6 +142,7 @@ var rooms = map[string]room{
 		"internal/dstack":    "apply reads this front end's YAML",
 		"internal/sim":       "the simulator is a command",
 		"internal/translate": "convert is a command",
+		"internal/migrate":   "import takes over what another server holds",
 		"internal/wire":      "apply packs files as a container unpacks them",
 	}},
 }
@@ -207,7 +211,10 @@ var confined = []struct {
 	below   []string
 	why     string
 }{
-	{sqlDrivers, []string{"internal/store"}, "one room knows which database there is"},
+	{
+		sqlDrivers, []string{"internal/store", "internal/migrate/dstackdb"},
+		"one room knows which database there is, and another reads that of a server that is moved away from",
+	},
 	{dockerClients, []string{"internal/agent"}, "only the node's daemon starts containers"},
 	{
 		cloudSDKs,

@@ -107,6 +107,7 @@ func (a *App) root() *cobra.Command {
 	add("run", stock.Commands(&a.App)...)
 	add("cluster", nodes.Commands(&a.App)...)
 	add("cluster", admin.Commands(&a.App)...)
+	add("cluster", moving.ImportCommand(&a.App, a.Exe))
 	add("self", a.loginCommand(), a.whoamiCommand(), simulate.Command(&a.App), a.linksCommand(), a.manCommand(),
 		a.versionCommand())
 	a.completions(root)
