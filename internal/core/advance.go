@@ -49,13 +49,13 @@ func (r *AdvanceReservation) Current(now Time, zone *time.Location) (start, end 
 	return start, end
 }
 
-// Admits tells whether a user's job may use the reservation. in tells whether the job's project is an account or below
-// it. Where both users and accounts are listed, both must let the job in.
+// Admits reports whether a user's job may use the reservation. in reports whether the job's project is an account or
+// below it. Where both users and accounts are listed, both must let the job in.
 func (r *AdvanceReservation) Admits(user UserName, in func(ProjectName) bool) bool {
 	return listed(r.Users, func(u UserName) bool { return u == user }) && listed(r.Projects, in)
 }
 
-// listed tells whether a list of names, or of names not wanted, lets one in. An empty list lets everybody in.
+// listed reports whether a list of names, or of names not wanted, lets one in. An empty list lets everybody in.
 func listed[N ~string](list []N, is func(N) bool) bool {
 	if len(list) == 0 {
 		return true

@@ -97,7 +97,7 @@ type SpecRow struct {
 	Spec *Spec
 }
 
-// Empty tells whether nothing changed.
+// Empty reports whether nothing changed.
 func (c *Changes) Empty() bool {
 	return len(c.Events) == 0 && len(c.Jobs) == 0 && len(c.Nodes) == 0 && len(c.Steps) == 0 && len(c.Tokens) == 0 &&
 		len(c.GoneTokens) == 0

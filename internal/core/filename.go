@@ -60,7 +60,7 @@ func ExpandFilename(pattern string, n FilenameNames, task int) string {
 	return b.String()
 }
 
-// symbol writes what letter stands for and tells whether it stands for anything.
+// symbol writes what letter stands for and reports whether it stands for anything.
 func (n FilenameNames) symbol(b *strings.Builder, letter byte, width, task int) bool {
 	number := func(v int64) {
 		s := strconv.FormatInt(v, 10)
@@ -125,7 +125,7 @@ func (n FilenameNames) arrayTask() int64 {
 	return n.ArrayTask
 }
 
-// FilenamePerTask tells whether each task has a file of its own under this pattern.
+// FilenamePerTask reports whether each task has a file of its own under this pattern.
 func FilenamePerTask(pattern string) bool {
 	if strings.HasPrefix(pattern, `\`) {
 		return false

@@ -127,7 +127,7 @@ func (f *Fleet) Host(num int32) *FleetHost {
 // NodeOf names the node of a host.
 func (f *Fleet) NodeOf(num int32) NodeName { return NodeName(fmt.Sprintf("%s-%d", f.Name, num)) }
 
-// SeenBy tells whether somebody with a role in its project, or an administrator, gets to see a fleet.
+// SeenBy reports whether somebody with a role in its project, or an administrator, gets to see a fleet.
 func (f *Fleet) SeenBy(by Identity, in Role) bool {
 	return by.Admin || f.Project == "" || in != RoleNone
 }

@@ -16,9 +16,9 @@ type GPUAsk struct {
 	Capability int32 `json:"capability,omitempty"`
 }
 
-// Fits tells whether GPUs of a type, maker, memory and compute capability will do. Sizes are as sold: of an L4 of 24 GB
-// programs see 22.5, so up to 7 % may be missing. What nothing is known of does not fit who asks for it; of a fake one
-// neither maker nor capability is asked.
+// Fits reports whether GPUs of a type, maker, memory and compute capability will do. Sizes are as sold: of an L4 of 24
+// GB programs see 22.5, so up to 7 % may be missing. What nothing is known of does not fit who asks for it; of a fake
+// one neither maker nor capability is asked.
 func (a *GPUAsk) Fits(typ, vendor string, memory Bytes, capability int32) bool {
 	return (capability >= a.Capability || vendor == "fake") &&
 		(a.Vendor == "" || a.Vendor == vendor || vendor == "fake") &&

@@ -91,7 +91,7 @@ func (s Seconds) Duration() time.Duration {
 // Hash names a blob (a script, an environment) by the SHA-256 of its bytes. The zero Hash means "none".
 type Hash [32]byte
 
-// IsZero tells whether h names nothing.
+// IsZero reports whether h names nothing.
 func (h Hash) IsZero() bool { return h == Hash{} }
 
 // String is the hexadecimal form.

@@ -185,10 +185,10 @@ type Step struct {
 	Holds []StepHold `json:"holds,omitempty"`
 }
 
-// IsArray tells whether the record stands for tasks that have not started.
+// IsArray reports whether the record stands for tasks that have not started.
 func (j *Job) IsArray() bool { return j.Array != nil && j.Array.Tasks.Len() > 0 }
 
-// Live tells whether the job is in memory: not ended, or ended and not yet clean.
+// Live reports whether the job is in memory: not ended, or ended and not yet clean.
 func (j *Job) Live() bool { return !j.State.Final() || j.Flags.Any(Completing|Requeueing) }
 
 // Elapsed is how long the job has run at now, without suspensions.

@@ -169,7 +169,7 @@ type Topology struct {
 	Kind       string   `json:"kind"`                  // empty: flat
 	Switches   []Switch `json:"switches,omitempty"`    // of a tree; a leaf has Nodes, others have Switches
 	Blocks     []Switch `json:"blocks,omitempty"`      // of blocks, in order
-	BlockSizes []int32  `json:"block_sizes,omitempty"` // nodes in a block, and in each larger one that neighbours form
+	BlockSizes []int32  `json:"block_sizes,omitempty"` // nodes in a block, and in each larger one that neighbors form
 }
 
 // The kinds of topology.

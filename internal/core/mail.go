@@ -43,8 +43,8 @@ func CheckMail(types, to string) error {
 	return nil
 }
 
-// IsMailAddress tells whether a text is NAME or NAME@HOST. It is stricter than RFC 5321: no quotes, no /, |, !, % or :,
-// which mail programs take for files, commands and routes.
+// IsMailAddress reports whether a text is NAME or NAME@HOST. It is stricter than RFC 5321: no quotes, no /, |, !, % or
+// :, which mail programs take for files, commands and routes.
 func IsMailAddress(text string) bool {
 	name, host, at := strings.Cut(text, "@")
 	if name == "" || len(name) > 64 || len(text) > 254 || !letterOrDigit(name[0]) && name[0] != '_' ||

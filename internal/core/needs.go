@@ -30,7 +30,7 @@ type NeedKind string
 
 // The kinds.
 const (
-	NeedAfter      NeedKind = "after"      // it has started, or was cancelled
+	NeedAfter      NeedKind = "after"      // it has started, or was canceled
 	NeedAfterAny   NeedKind = "afterany"   // it has ended
 	NeedAfterOK    NeedKind = "afterok"    // it has ended well
 	NeedAfterNotOK NeedKind = "afternotok" // it has ended otherwise
@@ -41,7 +41,7 @@ const (
 // Clone copies the needs and their list.
 func (n *Needs) Clone() *Needs { return &Needs{Any: n.Any, Left: slices.Clone(n.Left)} }
 
-// Never tells whether the job can never start.
+// Never reports whether the job can never start.
 func (n *Needs) Never() bool {
 	failed := 0
 	for i := range n.Left {

@@ -54,7 +54,7 @@ type NodePin struct {
 	CA     string `json:"ca,omitempty"`   // the newest authority that it trusts
 }
 
-// Takes tells whether a key is the node's.
+// Takes reports whether a key is the node's.
 func (p *NodePin) Takes(key string) bool {
 	return p != nil && !p.Revoked && key != "" && (key == p.Key || key == p.Next)
 }
@@ -152,22 +152,22 @@ func FaultText(list []NodeFault) string {
 	return strings.Join(out, "; ")
 }
 
-// Has tells whether all bits of g are set.
+// Has reports whether all bits of g are set.
 func (f NodeFlag) Has(g NodeFlag) bool { return f&g == g }
 
-// Any tells whether some bit of g is set.
+// Any reports whether some bit of g is set.
 func (f NodeFlag) Any(g NodeFlag) bool { return f&g != 0 }
 
-// LoginOnly tells whether the node never runs jobs.
+// LoginOnly reports whether the node never runs jobs.
 func (n *Node) LoginOnly() bool { return n.Roles == Login }
 
-// Usable tells whether new jobs may start on the node.
+// Usable reports whether new jobs may start on the node.
 func (n *Node) Usable() bool {
 	return n.Roles&Compute != 0 && !n.Flags.Any(NodeUnknown|NodeDown|NodeDrain|NodeSilent|NodeFailFlag|NodeFuture|
 		NodePoweredDown|NodePoweringUp|NodePowerDown|NodePoweringDown|NodeRebooting)
 }
 
-// Wakeable tells whether a node that sleeps could be used once it is up.
+// Wakeable reports whether a node that sleeps could be used once it is up.
 func (n *Node) Wakeable() bool {
 	// one that is being made has not been heard of
 	if n.Flags.Has(NodeUnknown) && !n.Flags.Has(NodePoweringUp) && !n.Cloud {

@@ -17,7 +17,7 @@ type Offer struct {
 	Projects   []ProjectName   `json:"projects,omitempty"`   // that may make use of it; empty: all
 }
 
-// Serves tells whether nodes of the offer would be in a partition and a project may have them.
+// Serves reports whether nodes of the offer would be in a partition and a project may have them.
 func (o *Offer) Serves(part PartitionName, project ProjectName) bool {
 	return (len(o.Partitions) == 0 || slices.Contains(o.Partitions, part)) &&
 		(len(o.Projects) == 0 || slices.Contains(o.Projects, project))

@@ -2,7 +2,7 @@ package core
 
 // parsed is a text in one of the small languages users write, with what it means. It is parsed where it comes in, once;
 // whoever copies it shares the result. It is stored and sent as its text. A text that does not parse is kept with its
-// fault: a stored record with one can be shown and cancelled, and what the text asked for is never granted. The zero
+// fault: a stored record with one can be shown and canceled, and what the text asked for is never granted. The zero
 // value is an absent text.
 type parsed[V any] struct {
 	_ [0]func() // two of them are compared by their texts

@@ -30,7 +30,7 @@ const (
 type Preemption struct {
 	Type   PreemptType  `json:"type,omitempty"`
 	Mode   PreemptMode  `json:"mode,omitempty"`
-	Grace  Seconds      `json:"grace,omitempty"`  // between the word and KILL; 0: as when a job is cancelled
+	Grace  Seconds      `json:"grace,omitempty"`  // between the word and KILL; 0: as when a job is canceled
 	Exempt Seconds      `json:"exempt,omitempty"` // a job runs so long before it may be preempted
 	Order  PreemptOrder `json:"order,omitempty"`
 }
@@ -55,12 +55,12 @@ func (m PreemptMode) How() PreemptMode {
 	return PreemptDefault
 }
 
-// Says tells whether a mode has a modifier.
+// Says reports whether a mode has a modifier.
 func (m PreemptMode) Says(modifier PreemptMode) bool {
 	return m == modifier || strings.Contains(","+string(m)+",", ","+string(modifier)+",")
 }
 
-// Valid tells whether a mode is one of the modes, with any of the modifiers.
+// Valid reports whether a mode is one of the modes, with any of the modifiers.
 func (m PreemptMode) Valid() bool {
 	if m == PreemptDefault {
 		return true
@@ -107,10 +107,10 @@ type Lent struct {
 	Until Time `json:"until,omitempty"`
 }
 
-// Parked tells whether a job is suspended because others use its CPUs.
+// Parked reports whether a job is suspended because others use its CPUs.
 func (j *Job) Parked() bool { return j.Pushed != nil && len(j.Pushed.Lent) > 0 }
 
-// Lends tells whether some of a job's CPUs, or all, are not its own for now.
+// Lends reports whether some of a job's CPUs, or all, are not its own for now.
 func (j *Job) Lends() bool { return j.Parked() || j.Flags.Has(Shelved) }
 
 // Booked is what a job keeps others from having: its allocation, of which a parked job has lent some, and one that an

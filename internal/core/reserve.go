@@ -5,10 +5,10 @@ import "time"
 // purgeDefault is how long a reservation with PurgeCompleted stands idle before it goes, as Slurm.
 const purgeDefault Seconds = 300
 
-// Repeats tells whether the reservation comes again.
+// Repeats reports whether the reservation comes again.
 func (r *AdvanceReservation) Repeats() bool { return r.Flags&ReserveRepeats != 0 }
 
-// Active tells whether the reservation goes on at now.
+// Active reports whether the reservation goes on at now.
 func (r *AdvanceReservation) Active(now Time, zone *time.Location) bool {
 	if r.Flags&ReserveTimeFloat != 0 {
 		return false // its start is always ahead, or it is no reservation of a time
@@ -25,7 +25,7 @@ func (r *AdvanceReservation) IdleFor() Seconds {
 	return purgeDefault
 }
 
-// Meets tells whether two reservations go on at the same time at some moment from now on.
+// Meets reports whether two reservations go on at the same time at some moment from now on.
 func (r *AdvanceReservation) Meets(o *AdvanceReservation, now Time, zone *time.Location) bool {
 	if r.Flags&ReserveTimeFloat != 0 {
 		return o.Flags&ReserveTimeFloat != 0 || o.Repeats() || o.End > now+r.Start-r.Created
@@ -75,7 +75,7 @@ type ReservationChange struct {
 	Comment   *string        `json:"comment,omitempty"`
 }
 
-// Apply changes r. What was chosen for it is chosen anew where the change asks for something else.
+// Apply changes r. What was chosen for it is chosen again where the change asks for something else.
 func (c *ReservationChange) Apply(r *AdvanceReservation) {
 	length := r.End - r.Start
 	if c.Start != nil {

@@ -2,7 +2,7 @@ package core
 
 import "strings"
 
-// SecretName tells whether a variable's name says that its value is a secret: HF_TOKEN, DB_PASSWORD,
+// SecretName reports whether a variable's name says that its value is a secret: HF_TOKEN, DB_PASSWORD,
 // AWS_SECRET_ACCESS_KEY.
 func SecretName(name string) bool {
 	words := strings.Split(strings.ToUpper(name), "_")
@@ -112,7 +112,7 @@ func isNameByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// startsVariable tells whether a list goes on with NAME, or NAME=VALUE.
+// startsVariable reports whether a list goes on with NAME, or NAME=VALUE.
 func startsVariable(rest string) bool {
 	n := 0
 	for n < len(rest) && isNameByte(rest[n]) {

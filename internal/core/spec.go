@@ -188,7 +188,7 @@ type HetRef struct {
 	Count  int32 `json:"count"`
 }
 
-// Batches tells whether a script runs in the job: of a het job only the first component has one.
+// Batches reports whether a script runs in the job: of a het job only the first component has one.
 func (s *Spec) Batches() bool {
 	return s.Kind == Batch && (s.Extra == nil || s.Extra.Het == nil || s.Extra.Het.Offset == 0)
 }

@@ -20,7 +20,7 @@ type PaperChange struct {
 	Stderr    *string `json:"stderr,omitempty"`
 }
 
-// Any tells whether anything changes.
+// Any reports whether anything changes.
 func (c *PaperChange) Any() bool { return *c != PaperChange{} }
 
 // AskChange is the part of it that says where a job may run and what it asks for.
@@ -48,10 +48,10 @@ type NodeCount struct {
 	Max int32 `json:"max,omitempty"`
 }
 
-// Any tells whether anything changes.
+// Any reports whether anything changes.
 func (c *SpecChange) Any() bool {
 	return c.Throttle != nil || c.Requeue != nil || c.PaperChange.Any() || c.AskChange.Any()
 }
 
-// Any tells whether anything changes.
+// Any reports whether anything changes.
 func (c *AskChange) Any() bool { return *c != AskChange{} }

@@ -77,7 +77,7 @@ func (s JobState) Short() string {
 	return "?"
 }
 
-// Final tells whether the job has ended.
+// Final reports whether the job has ended.
 func (s JobState) Final() bool { return s >= Completed }
 
 // ParseJobState finds a state by its long or short name, any case.
@@ -113,7 +113,7 @@ var next = map[JobState][]JobState{
 	Suspended: {Running, Completed, Cancelled, Failed, Timeout, NodeFail, Preempted, OutOfMemory, Pending, DeadlineMissed},
 }
 
-// MayBecome tells whether a job may go from s to t. A final state goes back to Pending by requeue only.
+// MayBecome reports whether a job may go from s to t. A final state goes back to Pending by requeue only.
 func (s JobState) MayBecome(t JobState) bool {
 	if s.Final() {
 		return t == Pending
@@ -143,13 +143,13 @@ const (
 	Shelved                           // an administrator suspended it: its CPUs are anybody's, also while it is cleaned up
 )
 
-// Has tells whether all bits of g are set.
+// Has reports whether all bits of g are set.
 func (f JobFlag) Has(g JobFlag) bool { return f&g == g }
 
-// Any tells whether some bit of g is set.
+// Any reports whether some bit of g is set.
 func (f JobFlag) Any(g JobFlag) bool { return f&g != 0 }
 
-// Held tells whether anybody or anything holds the job.
+// Held reports whether anybody or anything holds the job.
 func (f JobFlag) Held() bool { return f.Any(HeldUser | HeldAdmin | HeldRequeues) }
 
 func equalFold(a, b string) bool {

@@ -124,8 +124,8 @@ func without(list, gone []int32) []int32 {
 	return out
 }
 
-// Holds tells whether a step could have h to itself out of what is free here; whole is what the job has: memory it does
-// not count is not held.
+// Holds reports whether a step could have h to itself out of what is free here; whole is what the job has: memory it
+// does not count is not held.
 func (n *NodeAlloc) Holds(h *StepHold, whole *NodeAlloc) bool {
 	if h.CPUs > n.CPUs || whole.Mem > 0 && h.Mem > n.Mem {
 		return false

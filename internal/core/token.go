@@ -26,7 +26,7 @@ const (
 	MaxTokenNote = 256
 )
 
-// Has tells whether the token gives a right. One without scopes gives all.
+// Has reports whether the token gives a right. One without scopes gives all.
 func (t *Token) Has(s Scope) bool {
 	if len(t.Scopes) == 0 {
 		return s != ScopeProject
@@ -57,7 +57,7 @@ func (t *Token) Exceeds(o *Token) Scope {
 	return ""
 }
 
-// Outlives tells whether t is good for longer than o.
+// Outlives reports whether t is good for longer than o.
 func (t *Token) Outlives(o *Token) bool {
 	return o.Expires != 0 && (t.Expires == 0 || t.Expires > o.Expires)
 }
@@ -75,7 +75,7 @@ func (t *Token) DeadSince() Time {
 	return end
 }
 
-// Dead tells whether the token works no more.
+// Dead reports whether the token works no more.
 func (t *Token) Dead(now Time) bool {
 	end := t.DeadSince()
 	return t.Revoked || end != 0 && end <= now

@@ -38,7 +38,7 @@ func SickText(list []SickUnit) string {
 	return string(b)
 }
 
-// IsSick tells whether a unit is not to be given out.
+// IsSick reports whether a unit is not to be given out.
 func (h *Hardware) IsSick(name string, index int32) bool {
 	return slices.ContainsFunc(h.Sick, func(s SickUnit) bool { return s.Name == name && s.Index == index })
 }

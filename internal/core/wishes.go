@@ -10,7 +10,7 @@ type WishChange struct {
 	Begin       *Time     `json:"begin,omitempty"` // not before; what has passed is now
 }
 
-// Any tells whether anything changes.
+// Any reports whether anything changes.
 func (c *WishChange) Any() bool {
 	return c.Reservation != nil || c.Licenses != nil || c.Deadline != nil || c.TimeMin != nil || c.Begin != nil
 }

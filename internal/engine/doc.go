@@ -21,8 +21,8 @@
 //
 // # Faults
 //
-// A panic in the planner costs the planner, which is built anew from the state; the job it fails on twice is held. A
-// panic in apply costs the private state, which is loaded anew; the command gets `internal` and its sender waits.
+// A panic in the planner costs the planner, which is built again from the state; the job it fails on twice is held. A
+// panic in apply costs the private state, which is loaded again; the command gets `internal` and its sender waits.
 // guard.go has both boundaries.
 //
 // # Where to add something

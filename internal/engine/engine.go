@@ -58,7 +58,7 @@ func (c *Config) defaults() {
 type Published struct {
 	Changes  *core.Changes
 	Snapshot *state.Snapshot
-	Reloaded bool // the state was loaded anew: look at the whole snapshot
+	Reloaded bool // the state was loaded again: look at the whole snapshot
 }
 
 // Engine is the one writer. Make it with New, then Run it.

@@ -619,7 +619,7 @@ func TestStartsAreWishedForAgainAfterAReload(t *testing.T) {
 			t.Fatalf("a commit that failed answers %v", err)
 		}
 		synctest.Wait()
-		for e.ReadOnly() != "" { // until the store was probed and the state is loaded anew
+		for e.ReadOnly() != "" { // until the store was probed and the state is loaded again
 			time.Sleep(time.Millisecond)
 		}
 		id := idOf(t, must(e, submit(0, "again", free)))

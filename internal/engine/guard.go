@@ -12,9 +12,9 @@ import (
 )
 
 // A fault in the code of the planner or of the state must not end the server: it would come up again, meet the same job
-// and end again. The two boundaries are here. What fails inside the planner costs the planner, which is built anew from
-// the state; the job it failed on twice in a row is held. What fails while a command is applied costs the private
-// state, which is loaded anew as after a commit that failed; the command gets `internal`, and is not taken a third
+// and end again. The two boundaries are here. What fails inside the planner costs the planner, which is built again
+// from the state; the job it failed on twice in a row is held. What fails while a command is applied costs the private
+// state, which is loaded again as after a commit that failed; the command gets `internal`, and is not taken a third
 // time.
 
 // panicError is a panic that was caught.
@@ -49,7 +49,7 @@ type faults struct {
 	held     map[core.JobID]int // how often a job was to be held because of it
 	streak   int                // of them in a row
 	inputs   map[string]int     // panics of the state, by the command
-	holds    []jobToHold        // jobs to be held once the state is loaded anew
+	holds    []jobToHold        // jobs to be held once the state is loaded again
 	tickFrom time.Time          // no tick before
 	ticks    int                // panics of it in a row
 }
@@ -115,11 +115,11 @@ type stateFailed struct{ p *panicError }
 
 func (e *stateFailed) Error() string { return "engine: " + e.p.Error() }
 
-// Is makes it a reason to load anew.
+// Is makes it a reason to load again.
 func (e *stateFailed) Is(target error) bool { return target == errReload }
 
 // applyGuarded applies a command. After a panic the state may be half changed: the writer stops, and all is loaded
-// anew.
+// again.
 func (w *writer) applyGuarded(in state.Input, command interface{ apply(*state.State) error }) (err error) {
 	if w.broken != nil {
 		return unavailable(reasonOf(w.broken))
@@ -157,7 +157,7 @@ func applyOwn[R any](w *writer, in state.Command[R]) error {
 	return w.applyGuarded(in, ownCommand[R]{in})
 }
 
-// noteFault remembers on what the state failed, and what follows from it when it is loaded anew.
+// noteFault remembers on what the state failed, and what follows from it when it is loaded again.
 func (e *Engine) noteFault(in state.Input, p *panicError) (job core.JobID) {
 	f := &e.faults
 	switch in := in.(type) {
@@ -193,7 +193,7 @@ func isUrgent(in state.Input) bool {
 	return false
 }
 
-// holdFaulty holds the jobs that the state failed on, now that it was loaded anew.
+// holdFaulty holds the jobs that the state failed on, now that it was loaded again.
 func (w *writer) holdFaulty() {
 	f := &w.engine.faults
 	for len(f.holds) > 0 && w.broken == nil {

@@ -66,7 +66,7 @@ type planLoop struct {
 	engine   *Engine
 	feed     *plannerFeed
 	planner  *sched.Planner
-	lost     bool // p failed: nothing is done with it until all has come anew
+	lost     bool // p failed: nothing is done with it until all has come again
 	forecast *forecaster
 	timer    *time.Timer
 }
@@ -130,7 +130,7 @@ func (l *planLoop) runPass() (s *startBatch, fault *panicError) {
 			l.planner, l.lost = sched.New(*c.NewConfig), false
 			l.forecast.usePlanner(l.planner)
 		}
-		if l.lost { // all comes anew
+		if l.lost { // all comes again
 			return
 		}
 		l.planner.Apply(c)

@@ -79,7 +79,7 @@ func (s *senders) checkUrgent(user core.UserName) error {
 	return s.checkBlocked(sender{user, true})
 }
 
-// block takes no commands of a sender for a while, longer each time: to load the state anew costs everybody.
+// block takes no commands of a sender for a while, longer each time: to load the state again costs everybody.
 func (s *senders) block(from sender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

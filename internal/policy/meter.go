@@ -10,7 +10,7 @@ import (
 )
 
 // Meter is what a user's jobs in an account have used up to a moment, and what those that run add every second. It is a
-// value, made anew when a job starts or ends: between, everything follows from it.
+// value, made again when a job starts or ends: between, everything follows from it.
 type Meter struct {
 	Project core.ProjectName
 	User    core.UserName

@@ -61,7 +61,7 @@ func (u *Usage) Minutes(name string) int64 {
 	return 0
 }
 
-// ResetPeriod is how often usage that does not decay starts anew.
+// ResetPeriod is how often usage that does not decay starts again.
 type ResetPeriod uint8
 
 // The periods; they turn in UTC, weeks on Sunday.

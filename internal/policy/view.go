@@ -19,7 +19,7 @@ type View struct {
 // View gives the counts as they are now, with the fair shares that go with them.
 func (t *Tally) View(now core.Time, shares *Tree) *View {
 	f := *t.know(now)
-	f.ahead = slices.Clone(f.ahead) // used is made anew for each moment, ahead moves with starts
+	f.ahead = slices.Clone(f.ahead) // used is made again for each moment, ahead moves with starts
 	v := &View{rules: t.rules, gates: t.gates, pages: slices.Clone(t.pages), fact: f, shares: shares}
 	t.shared = true
 	clear(t.own)

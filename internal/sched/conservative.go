@@ -7,7 +7,7 @@ import (
 )
 
 // usesTimetable reports whether the timetable applies to this cluster and rule. On other clusters RuleConservative
-// makes all reservations anew in each pass.
+// makes all reservations again in each pass.
 func (p *Planner) usesTimetable() bool {
 	return p.cfg.Rule == RuleConservative && p.cfg.Reservations == 0 && len(p.partitions) == 1 &&
 		len(p.ledger.Order) == 1 && len(p.hets.byLead) == 0 && len(p.advance.List) == 0 && p.classes.licensed == 0

@@ -10,7 +10,7 @@ import (
 )
 
 // TestGangsAreWhole: jobs that each need most of the nodes never hold a part of what they need, whoever pushes whom
-// aside, and they do not keep each other from running for ever.
+// aside, and they do not keep each other from running forever.
 func TestGangsAreWhole(t *testing.T) {
 	t.Parallel()
 	for _, k := range pushKinds {

@@ -249,8 +249,8 @@ var pushKinds = []struct {
 }
 
 // TestPushingAside: whatever is preempted, nothing is given twice, a planner kept up to date plans as one built cold,
-// nobody preempts the one who made him go, and when no more jobs come, all of them end: nobody starves and no two take
-// turns for ever.
+// nobody preempts the one who made it go, and when no more jobs come, all of them end: nobody starves and no two take
+// turns forever.
 func TestPushingAside(t *testing.T) {
 	t.Parallel()
 	for _, k := range pushKinds {

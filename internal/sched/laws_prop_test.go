@@ -290,7 +290,7 @@ func (w *lawWorld) keepsPromises() {
 	w.allDone()
 }
 
-// allDone tells whether all that could start has.
+// allDone reports whether all that could start has.
 func (w *lawWorld) allDone() {
 	for _, id := range w.order {
 		if j := w.jobs[id]; j.State == core.Pending && w.p.pending[id].class.reason() == nil {

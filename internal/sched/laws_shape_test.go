@@ -121,7 +121,7 @@ func (w *lawWorld) shape(s *core.Spec) {
 	sh.Tasks = max(sh.Tasks, sh.NodesMin, 1)
 }
 
-// checkShape counts anew what a job that starts has, beside all others, and holds it against what it asked for.
+// checkShape counts again what a job that starts has, beside all others, and holds it against what it asked for.
 func (w *lawWorld) checkShape(j *core.Job, al *core.Alloc) {
 	sh, m := &j.Spec.Shape, j.Spec.Shape.Wide()
 	terms := alloc.TermsOf(j.Spec, al)

@@ -112,7 +112,7 @@ func BenchmarkColdPass(b *testing.B) {
 }
 
 // BenchmarkIncrementalPass is a pass after one event on a cluster that has been planned: a job ends and what the plan
-// starts takes its place, jobs are submitted and cancelled, priorities change, nodes go down and come up. Must reach: 5
+// starts takes its place, jobs are submitted and canceled, priorities change, nodes go down and come up. Must reach: 5
 // ms, 99 times of 100.
 func BenchmarkIncrementalPass(b *testing.B) {
 	for _, size := range sizes {
@@ -238,7 +238,7 @@ func (s *settled) event() (c Changes, what string) {
 		s.is[j.ID] = &j
 		return Changes{Jobs: []*core.Job{&j}}
 	}
-	if j, late := s.late(); late { // nobody runs longer than he may
+	if j, late := s.late(); late { // no job runs longer than it may
 		j.State, j.End = core.Completed, s.now
 		return put(j), "end"
 	}

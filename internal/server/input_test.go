@@ -285,7 +285,7 @@ func TestWatchShowsUsersTheirOwn(t *testing.T) {
 	for {
 		_, kind := nextEvent(t, r)
 		if kind == string(core.JobSubmitted) {
-			break // had she seen the other's, it would have come first
+			break // had ann seen the other's, it would have come first
 		}
 	}
 	s.Stop()

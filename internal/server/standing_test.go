@@ -57,7 +57,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// TestDiag: the server counts jobs by how they went, passes and calls; administrators count anew.
+// TestDiag: the server counts jobs by how they went, passes and calls; administrators count again.
 func TestDiag(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)

@@ -90,7 +90,7 @@ func (r *reference) promise(now int64, i int) {
 	r.prof.add(r.starts[i], r.due(i), -j.Procs)
 }
 
-// compress promises anew, in queue order, after resources came back earlier than expected.
+// compress promises again, in queue order, after resources came back earlier than expected.
 func (r *reference) compress(now int64) {
 	for _, i := range r.queue {
 		r.prof.add(r.starts[i], r.due(i), r.jobs[i].Procs)

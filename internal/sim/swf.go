@@ -54,7 +54,7 @@ const maxLine = 64 << 10
 
 // Dropped counts jobs that no machine could run or that never ran, by cause.
 type Dropped struct {
-	NoRunTime    int64 `json:"no_run_time"`   // run time of 0 or less: cancelled in the queue
+	NoRunTime    int64 `json:"no_run_time"`   // run time of 0 or less: canceled in the queue
 	NoProcessors int64 `json:"no_processors"` // neither requested nor allocated
 	TooLarge     int64 `json:"too_large"`     // more processors than the machine has
 }
@@ -250,7 +250,7 @@ func (t *Reader) parse(line []byte) *Fault {
 	return nil
 }
 
-// used tells whether the simulator goes by a field.
+// used reports whether the simulator goes by a field.
 func used(n int) bool { return n == 1 || n == 2 || n == 4 || n == 5 || n == 8 || n == 9 }
 
 func clip(word []byte) string {

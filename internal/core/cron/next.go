@@ -62,7 +62,7 @@ func (s Schedule) dayFits(t time.Time) bool {
 	return day && weekday
 }
 
-// repeated tells whether the clock showed the same minute once before, in the zone offset before this.
+// repeated reports whether the clock showed the same minute once before, in the zone offset before this.
 func repeated(t time.Time) bool {
 	start, _ := t.ZoneBounds()
 	if start.IsZero() {

@@ -26,7 +26,7 @@ type Features struct {
 	Of   []*Features
 }
 
-// Has tells whether a node with these features fits.
+// Has reports whether a node with these features fits.
 func (f *Features) Has(have []string) bool {
 	if f.Name != "" {
 		return slices.Contains(have, f.Name)

@@ -86,7 +86,7 @@ func foldNumbers(b *strings.Builder, names []string, cut int) {
 	}
 }
 
-// samePadding tells whether h is what a range that starts at first prints for h's number.
+// samePadding reports whether h is what a range that starts at first prints for h's number.
 func samePadding(first, h host) bool {
 	return h.width == max(first.width, digits(h.num))
 }

@@ -23,7 +23,7 @@ func Hint(got string, known []string) string {
 	return ""
 }
 
-// distance counts the edits (insert, delete, replace, swap of neighbours) between two short words.
+// distance counts the edits (insert, delete, replace, swap of neighbors) between two short words.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64

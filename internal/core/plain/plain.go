@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// acts tells whether a terminal may act on a rune instead of showing it.
+// acts reports whether a terminal may act on a rune instead of showing it.
 func acts(r rune) bool {
 	switch {
 	case r < 0x20, r >= 0x7f && r <= 0x9f:
@@ -38,7 +38,7 @@ func first(text string, lines bool) int {
 	return -1
 }
 
-// Is tells whether a text holds nothing but what is shown.
+// Is reports whether a text holds nothing but what is shown.
 func Is(text string) bool { return first(text, false) < 0 }
 
 // Cell makes a text fit to stand on one line: white space becomes a blank, and what is not plain a question mark.

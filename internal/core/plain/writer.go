@@ -35,7 +35,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return size, nil
 }
 
-// dirty tells whether there is anything but printable ASCII, line ends and tabs.
+// dirty reports whether there is anything but printable ASCII, line ends and tabs.
 func dirty(p []byte) bool {
 	for _, c := range p {
 		if (c < 0x20 || c >= 0x7f) && c != '\n' && c != '\t' {

@@ -193,7 +193,7 @@ func appendJoined(rs []Range, r Range) []Range {
 // Len returns the number of indices.
 func (s Set) Len() int { return int(s.n) }
 
-// Empty tells whether there are none.
+// Empty reports whether there are none.
 func (s Set) Empty() bool { return s.n == 0 }
 
 // First returns the lowest index, and whether there is one.
@@ -215,7 +215,7 @@ func (s Set) Max() int {
 	return int(s.ranges[len(s.ranges)-1].Last)
 }
 
-// Step returns the distance between neighbours when it is the same all through, else 1.
+// Step returns the distance between neighbors when it is the same all through, else 1.
 func (s Set) Step() int {
 	if s.n < 2 {
 		return 1
@@ -252,7 +252,7 @@ func (s Set) find(i int) (k int, ok bool) {
 	return k, k < len(s.ranges) && s.ranges[k].contains(int32(i))
 }
 
-// Contains tells whether i is in the set.
+// Contains reports whether i is in the set.
 func (s Set) Contains(i int) bool { _, ok := s.find(i); return ok }
 
 // Remove returns the set without i.
@@ -384,7 +384,7 @@ func (r Range) upTo(i int32) Range {
 	return trim(r.First, last-(last-r.First)%r.Step, r.Step)
 }
 
-// Equal tells whether both hold the same indices, however they are kept.
+// Equal reports whether both hold the same indices, however they are kept.
 func (s Set) Equal(o Set) bool {
 	if s.n != o.n {
 		return false

@@ -91,7 +91,7 @@ func TestSmall(t *testing.T) { // not parallel: it counts allocations
 	if len(s.ranges) != 1 {
 		t.Fatalf("1-100000 takes %d ranges", len(s.ranges))
 	}
-	for i := 2; i <= 100000; i += 2 { // every other task is cancelled, one by one
+	for i := 2; i <= 100000; i += 2 { // every other task is canceled, one by one
 		s = s.Remove(i)
 		if len(s.ranges) > 3 {
 			t.Fatalf("after removing %d: %d ranges", i, len(s.ranges))

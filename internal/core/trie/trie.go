@@ -110,7 +110,7 @@ func (m *Map[V]) Set(id int64, v V) {
 	m.len++
 }
 
-// Delete removes id and tells whether it was there.
+// Delete removes id and reports whether it was there.
 func (m *Map[V]) Delete(id int64) bool {
 	if _, ok := m.Get(id); !ok {
 		return false
@@ -148,7 +148,7 @@ func (m *Map[V]) remove(n *node[V], shift uint8, id int64) *node[V] {
 	return n
 }
 
-// lonely tells whether only one entry is left below n.
+// lonely reports whether only one entry is left below n.
 func (n *node[V]) lonely(shift uint8) bool {
 	for ; bits.OnesCount64(n.bitmap) == 1; shift -= fan {
 		if shift == 0 {
@@ -219,7 +219,7 @@ func (n *node[V]) index(s uint) (i int, taken bool) {
 	return bits.OnesCount64(n.bitmap & (bit - 1)), n.bitmap&bit != 0
 }
 
-// fits tells whether id has a place below a root at m.shift.
+// fits reports whether id has a place below a root at m.shift.
 func (m *Map[V]) fits(id int64) bool {
 	return id >= 0 && (m.shift >= 60 || id>>(m.shift+fan) == 0)
 }

@@ -105,7 +105,7 @@ func (s *State) qosChanged(old, q *core.QOS) {
 	}
 }
 
-// limitsRebuilt brings what goes by limits up to date after they were built anew.
+// limitsRebuilt brings what goes by limits up to date after they were built again.
 func (s *State) limitsRebuilt(ownMinutes bool) {
 	if ownMinutes {
 		s.deadlines.ResetRunning()

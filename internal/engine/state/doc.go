@@ -87,5 +87,5 @@
 //
 // No sub-package knows State. Each is given the records, the settings and the parts below it that it needs. Two calls
 // go up, as functions that New passes: an edit of a job or a node calls jobChanged or nodeChanged, and limits that were
-// built anew call limitsRebuilt.
+// built again call limitsRebuilt.
 package state

@@ -161,7 +161,7 @@ type UpdateJob struct {
 	QOS       *core.QOSName
 	Site      *int32 // added to the priority; administrators only
 	Run       *int32 // priority of a YAML run, 0 to 100
-	// Inactivity replaces that of a YAML run's rules; 0: off. A run that nobody is connected to begins to wait anew.
+	// Inactivity replaces that of a YAML run's rules; 0: off. A run that nobody is connected to begins to wait again.
 	Inactivity *core.Seconds `json:",omitempty"`
 	Comment    *string
 	Wish       core.WishChange

@@ -3,7 +3,7 @@ package state
 import "bireme.dev/bireme/internal/core"
 
 // maxSeenAhead is how far beyond the next job id of the loaded state nodes are believed to have seen ids. It is a bound
-// for all of them together until the state is loaded anew: a node that lies wastes so many ids and no more.
+// for all of them together until the state is loaded again: a node that lies wastes so many ids and no more.
 const maxSeenAhead = 1_000_000
 
 // raiseNextJob moves the next job id past those that a node runs or ran. A node knows of ids that were not given out

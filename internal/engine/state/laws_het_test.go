@@ -22,7 +22,7 @@ func (c *chaos) het() {
 	_, _ = c.do(in)
 }
 
-// checkHets: the components of a het job run, wait and go back together, but for one that was cancelled alone.
+// checkHets: the components of a het job run, wait and go back together, but for one that was canceled alone.
 func (w *world) checkHets() {
 	w.t.Helper()
 	runs := func(j *core.Job) bool {

@@ -23,7 +23,7 @@ import (
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		// rapid favours small numbers, which would make most things never happen: it chooses the seed alone.
+		// rapid favors small numbers, which would make most things never happen: it chooses the seed alone.
 		seed, steps := rapid.Uint64().Draw(rt, "seed"), 120-rapid.IntRange(0, 115).Draw(rt, "less")
 		first := anything(rt, rand.New(rand.NewPCG(seed, 1)).IntN, steps, true)
 		second := anything(rt, rand.New(rand.NewPCG(seed, 1)).IntN, steps, false)

@@ -67,13 +67,13 @@ func TestManagersSteerButDoNotWrite(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	w.must(&UpdateJob{By: bob, Job: id, Comment: &text}) // it is his
+	w.must(&UpdateJob{By: bob, Job: id, Comment: &text}) // it is their own job
 	w.must(&UpdateJob{By: root, Job: id, Name: &text})
 	w.must(&Cancel{By: alice, Job: id})
 	w.check()
 }
 
-// A manager who writes a project anew leaves its administrators as they are.
+// A manager who writes a project again leaves its administrators as they are.
 func TestManagersTakeNoRoleAboveTheirOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})

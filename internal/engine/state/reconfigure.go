@@ -49,7 +49,7 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 	return out, nil
 }
 
-// rederive derives anew what goes by the config and by what is there: the ledger, and when time ends interactive jobs.
+// rederive derives again what goes by the config and by what is there: the ledger, and when time ends interactive jobs.
 func (s *State) rederive() {
 	s.cluster.Refill()
 	s.nodes.ResetTimers()
@@ -58,7 +58,7 @@ func (s *State) rederive() {
 	s.preemption.Rules = nil
 }
 
-// resendAll tells the planner to begin anew with all there is.
+// resendAll tells the planner to begin again with all there is.
 func (s *State) resendAll() {
 	cfg := PlannerConfig(s.cfg)
 	c := s.All()

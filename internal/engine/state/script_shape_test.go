@@ -29,13 +29,13 @@ var shapeGPUs = map[string]func(*core.ShapeMore) *[]core.Gres{
 	"gpuspersocket": func(m *core.ShapeMore) *[]core.Gres { return &m.GPUsPerSocket },
 }
 
-// shapeWord tells whether a word of submit is about the shape.
+// shapeWord reports whether a word of submit is about the shape.
 func shapeWord(k string) bool {
 	return shapeNumbers[k] != nil || shapeGPUs[k] != nil || k == "mempergpu" || k == "onethread" || k == "share" ||
 		k == "dist"
 }
 
-// shapes reads these words and tells whether any needs Extra.
+// shapes reads these words and reports whether any needs Extra.
 func (s *script) shapes(b *coretest.JobBuilder, x *core.Extra, o args) bool {
 	m, any := core.ShapeMore{OneThread: o["onethread"] != "", OverSubscribe: o["share"] != ""},
 		o["onethread"]+o["share"] != ""

@@ -42,7 +42,7 @@ var wishWords = map[string]bool{
 	"fewest": true, "owner": true,
 }
 
-// wishes reads them and tells whether any needs Extra.
+// wishes reads them and reports whether any needs Extra.
 func (s *script) wishes(b *coretest.JobBuilder, x *core.Extra, o args) bool {
 	x.Prefer, x.Contiguous = coretest.Constraint(o["prefer"]), o["contiguous"] != ""
 	x.Switches = coretest.Switches(o["switches"])

@@ -9,7 +9,7 @@ import (
 )
 
 // apply ends interactive jobs whose time is up or that nobody ever used, and jobs that miss their deadline or whose
-// minutes have run out, and works priorities out anew when they are due.
+// minutes have run out, and works priorities out again when they are due.
 func (*Tick) apply(s *State) (None, error) {
 	for _, id := range s.deadlines.Due() {
 		j, ok := s.rec.Job(id)

@@ -9,7 +9,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// tokens is a state with alice, and what a test does to her tokens.
+// tokens is a state with alice, and what a test does to their tokens.
 type tokens struct {
 	*testing.T
 	*State

@@ -22,7 +22,7 @@ type UnusableRecord struct {
 // unusableHeld begins the message of a job that is held because of its record.
 const unusableHeld = "its stored record cannot be used, and it is held until it is cancelled: "
 
-// PlannerFailed says that the planner failed and begins anew with all there is, and on which job it failed again and
+// PlannerFailed says that the planner failed and begins again with all there is, and on which job it failed again and
 // again, if that is known: that one is held. Reply: nil.
 type PlannerFailed struct {
 	Job core.JobID
@@ -94,7 +94,7 @@ func (u *unusableRecords) usableReservation(r *core.AdvanceReservation) *core.Ad
 	return advance.Placeholder(r, why)
 }
 
-// check refuses changes of a job whose record is not: it can only be cancelled.
+// check refuses changes of a job whose record is not: it can only be canceled.
 func (u *unusableRecords) check(j *core.Job) error {
 	if why := u.jobs[j.ID]; why != "" {
 		return core.Errorf(core.Conflict, "job %d: the stored record cannot be used (%s); it can only be cancelled", j.ID,

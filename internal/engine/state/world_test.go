@@ -520,7 +520,7 @@ func (w *world) checkRestart() {
 	again.Advance(w.now)
 	a, b := w.st.Snapshot(), again.Snapshot()
 	opts, plan := records, again.All()
-	if w.cfg.Priority != nil { // priorities are worked out anew after a restart; see checkRanks
+	if w.cfg.Priority != nil { // priorities are worked out again after a restart; see checkRanks
 		opts = append(slices.Clip(opts), cmpopts.IgnoreFields(core.Job{}, "Priority"))
 		plan = w.st.All()
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Topology is how nodes are joined, worked out for placement: leaves, and what is above them. A leaf is a switch with
-// nodes, or a block. Leaves are numbered so that those under one switch, or in one larger block, are neighbours.
+// nodes, or a block. Leaves are numbered so that those under one switch, or in one larger block, are neighbors.
 type Topology struct {
 	Groups     [][]LeafGroup // by level: the leaves are level 0 and not listed; the last is the highest
 	Sizes      []int32       // of blocks: nodes in one of each level, from a single block on; nil for a tree

@@ -19,7 +19,7 @@ const (
 )
 
 // stepStream is the standard input and output of a step with one task as a connection. Input is kept until the node has
-// it, so that an agent may be started anew meanwhile.
+// it, so that an agent may be started again meanwhile.
 type stepStream struct {
 	conn *wire.Conn
 

@@ -53,7 +53,7 @@ func (v *Vault) Secrets(snap *state.Snapshot, project core.ProjectName) (map[str
 	return out, nil
 }
 
-// Reseal seals what a credential holds under another key than the present one anew; nil: it is under the present one.
+// Reseal seals what a credential holds under another key than the present one again; nil: it is under the present one.
 func Reseal(keys Sealer, c *core.Credential) (*state.ResealCredential, error) {
 	if c.Sealed == "" {
 		return nil, nil

@@ -127,7 +127,7 @@ func mebibytes(text string) (config.Size, error) {
 	return config.Size(core.Bytes(n) * core.MiB), err
 }
 
-// timeLimit reads minutes, or any other form of a time limit; UNLIMITED and INFINITE are for ever.
+// timeLimit reads minutes, or any other form of a time limit; UNLIMITED and INFINITE are forever.
 func timeLimit(text string) (config.TimeLimit, error) {
 	t, err := span(text)
 	return config.TimeLimit(t), err

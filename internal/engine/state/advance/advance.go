@@ -39,7 +39,7 @@ func New(rec *live.Records, cfg *conf.Config, cl *cluster.Cluster, p *people.Dir
 	return &Reservations{rec: rec, cfg: cfg, cluster: cl, people: p, jobs: ed}
 }
 
-// ClusterChanged has the next time worked out anew: nodes or settings have changed.
+// ClusterChanged has the next time worked out again: nodes or settings have changed.
 func (a *Reservations) ClusterChanged() { a.wakeValid = false }
 
 // Put creates or replaces a reservation. isNew refuses to replace one.

@@ -15,7 +15,7 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// Cluster is the nodes with what jobs hold of them. JobChanged and NodeChanged keep it; Reset begins anew.
+// Cluster is the nodes with what jobs hold of them. JobChanged and NodeChanged keep it; Reset begins again.
 type Cluster struct {
 	Ledger        *ledger.Ledger
 	Partitions    map[core.PartitionName]*Partition
@@ -147,12 +147,12 @@ func (c *Cluster) noteOccupancy(name core.NodeName) {
 // is empty unless nodes are suspended when idle.
 func (c *Cluster) OccupancyChanges() map[core.NodeName]struct{} { return c.occupancy }
 
-// ClearOccupancyChanges begins anew with OccupancyChanges.
+// ClearOccupancyChanges begins again with OccupancyChanges.
 func (c *Cluster) ClearOccupancyChanges() { clear(c.occupancy) }
 
 // NodeChanged takes a node's new record.
 func (c *Cluster) NodeChanged(n *core.Node) {
-	if c.Ledger.SetNode(n) { // it has begun anew: enter what jobs hold there
+	if c.Ledger.SetNode(n) { // it has begun again: enter what jobs hold there
 		for id := range c.onNode[n.Name] {
 			j, _ := c.rec.Job(id)
 			al, terms := alloc.Occupied(j)

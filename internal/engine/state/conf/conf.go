@@ -136,7 +136,7 @@ type Power struct {
 
 // Charges is how usage is counted.
 type Charges struct {
-	HalfLife core.Seconds // of usage; 0: it is kept for ever
+	HalfLife core.Seconds // of usage; 0: it is kept forever
 	Reset    policy.ResetPeriod
 	Billing  map[core.PartitionName][]policy.Weight
 	Flags    policy.Flag // of them, those on billing

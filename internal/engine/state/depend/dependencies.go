@@ -130,7 +130,7 @@ func (d *Dependencies) Notify(old, j *core.Job) {
 	}
 }
 
-// reevaluate works out anew what a waiting job needs, knowing of these endings. When the job is new, what
+// reevaluate works out again what a waiting job needs, knowing of these endings. When the job is new, what
 // nobody knows anything of is not waited for.
 func (d *Dependencies) reevaluate(id core.JobID, ends []Ending, new bool) {
 	j, ok := d.rec.Job(id)
@@ -212,7 +212,7 @@ func (d *Dependencies) releasePairedTasks(j *core.Job, e *Ending) *core.Job {
 	return j
 }
 
-// store stores a job whose needs were worked out anew; j is what it was, nil for a task that was just split
+// store stores a job whose needs were worked out again; j is what it was, nil for a task that was just split
 // off.
 func (d *Dependencies) store(e *jobs.Edit, j *core.Job, enough bool, from core.Time) {
 	if enough || len(e.Job.Needs.Left) == 0 {

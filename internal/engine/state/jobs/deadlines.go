@@ -68,7 +68,7 @@ func (d *Deadlines) Has(id core.JobID) bool { return d.at[id] != 0 }
 // All is when time ends jobs, to read.
 func (d *Deadlines) All() map[core.JobID]core.Time { return d.at }
 
-// Reset notes anew when time ends all
+// Reset notes again when time ends all
 func (d *Deadlines) Reset() {
 	clear(d.at)
 	d.stale = true
@@ -117,7 +117,7 @@ func (d *Deadlines) scriptlessEnd(j *core.Job) core.Time {
 	return j.Start.Add(j.Spec.TimeLimit.Duration() + j.PausedFor)
 }
 
-// ResetRunning notes anew when time ends those that run.
+// ResetRunning notes again when time ends those that run.
 func (d *Deadlines) ResetRunning() {
 	for j := range d.rec.Jobs() {
 		if j.State == core.Running {

@@ -8,7 +8,7 @@ import (
 
 // A het job is several jobs, its components, with ids that follow each other. They wait, start and go back to the queue
 // together. Only the first has a script, and when it ends all end as it did. One of the others that ends while they run
-// takes all with it, as its nodes are what the script counts on, unless somebody cancelled just that one.
+// takes all with it, as its nodes are what the script counts on, unless somebody canceled just that one.
 
 // HetComponent finds a live component: the job of that number, if it says itself that it is one.
 func (ed *Editor) HetComponent(ref *core.HetRef, offset int32) (*core.Job, bool) {

@@ -63,7 +63,7 @@ func StoppedBy(j *core.Job) core.UserName {
 // CancelPending ends a job that never started.
 func (e *Edit) CancelPending(stop *core.Stop) {
 	e.Job.Stop = stop
-	e.Job.Start = e.ed.rec.Now() // as Slurm: a job cancelled while it waits shows start = end
+	e.Job.Start = e.ed.rec.Now() // as Slurm: a job canceled while it waits shows start = end
 	e.End(core.Cancelled, "", "")
 	e.Commit()
 }

@@ -55,7 +55,7 @@ func (e *Edit) RunExpired() {
 	e.requeueNow()
 }
 
-// TimeLimitOf is how long a job may last; 0: for ever.
+// TimeLimitOf is how long a job may last; 0: forever.
 func TimeLimitOf(spec *core.Spec) core.Time {
 	if spec.TimeLimit <= 0 || spec.TimeLimit >= core.Forever {
 		return 0

@@ -15,7 +15,7 @@ import (
 )
 
 // Limits is what jobs are held against: at submission how many there are, at their start once more what the planner
-// went by. It is built anew, and everything counted again, when a project, a QOS, a partition or the cluster changes
+// went by. It is built again, and everything counted again, when a project, a QOS, a partition or the cluster changes
 // it; the planner is told.
 type Limits struct {
 	Rules  *policy.Rules
@@ -38,7 +38,7 @@ func New(rec *live.Records, cfg *conf.Config, cl *cluster.Cluster, rebuilt func(
 	return &Limits{rec: rec, cfg: cfg, cluster: cl, rebuilt: rebuilt}
 }
 
-// MarkStale has limits built anew before they are next used.
+// MarkStale has limits built again before they are next used.
 func (l *Limits) MarkStale() { l.stale = true }
 
 // Current gives the limits as they are, building them if something changed.

@@ -9,7 +9,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/live"
 )
 
-// Why a node is down that was waited for in vain. As Slurm 22.05 words the first two.
+// Why a node is down that was waited for without effect. As Slurm 22.05 words the first two.
 const (
 	reasonResumeTimeout = "ResumeTimeout reached"
 	reasonRebootTimeout = "reboot timed out"
@@ -90,7 +90,7 @@ func (ed *Editor) isKeptAwake(name core.NodeName) bool {
 	return c.keptAwake[name]
 }
 
-// ResetTimers sets all clocks anew, as the settings have them now.
+// ResetTimers sets all clocks again, as the settings have them now.
 func (ed *Editor) ResetTimers() {
 	c := &ed.timers
 	c.keptAwake = nil
@@ -158,7 +158,7 @@ func (e *Edit) timerExpired() {
 	}
 }
 
-// markLate takes a node out of service for which was waited in vain.
+// markLate takes a node out of service for which was waited without effect.
 func (e *Edit) markLate(why string) {
 	e.Node.Flags |= core.NodeDown
 	e.Node.Reason, e.Node.ReasonBy, e.Node.ReasonAt = why, SystemUser, e.ed.rec.Now()

@@ -38,7 +38,7 @@ func New(rec *live.Records, cfg *conf.Config, cl *cluster.Cluster, ed *jobs.Edit
 // Lenders counts the jobs that have lent CPUs to others.
 func (pr *Preemption) Lenders() int { return len(pr.lenders) }
 
-// Refresh makes the rules anew when QOS changed, and tells the planner.
+// Refresh makes the rules again when QOS changed, and tells the planner.
 func (pr *Preemption) Refresh() {
 	if pr.cfg.Preemption.Type == core.PreemptNobody {
 		return

@@ -55,7 +55,7 @@ func (r *Calc) Begin() {
 // Due is when Run has something to do. ok is false if it never has.
 func (r *Calc) Due() (at core.Time, ok bool) { return r.due, r.on }
 
-// Soon has all priorities worked out anew at the next Tick.
+// Soon has all priorities worked out again at the next Tick.
 func (r *Calc) Soon() { r.due, r.nextJob = r.rec.Now(), 0 }
 
 // refreshInputs looks at the cluster and at who spent what: the part of priorities that jobs share.
@@ -105,7 +105,7 @@ func (r *Calc) refreshInputs() {
 	}
 }
 
-// Run works priorities out anew: all that waits, a slice at a time.
+// Run works priorities out again: all that waits, a slice at a time.
 func (r *Calc) Run() {
 	cfg := r.cfg.Priority
 	if !r.on || r.rec.Now() < r.due {

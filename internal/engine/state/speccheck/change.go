@@ -7,7 +7,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// ApplyShapeChange changes a shape. What admission filled in and the change does not name is filled in anew.
+// ApplyShapeChange changes a shape. What admission filled in and the change does not name is filled in again.
 func ApplyShapeChange(c *core.AskChange, sh *core.Shape) error {
 	for _, n := range []struct {
 		name  string

@@ -111,7 +111,7 @@ func (a *People) current(c *front.Call, name core.ProjectName) (any, error) {
 	return seenBy(c, p, a.Project(snap, p, true)), nil
 }
 
-// changeTries bounds how often a change of a project is made anew because somebody else's came between.
+// changeTries bounds how often a change of a project is made again because somebody else's came between.
 const changeTries = 10
 
 // change changes the project of a call as it is at that moment: what others change at the same time stays.

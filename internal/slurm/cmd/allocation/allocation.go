@@ -185,7 +185,7 @@ func (a *Request) waitStart(ctx context.Context, id core.JobID, giveUp <-chan ti
 // talks reports whether waiting is spoken of: who gives it a moment only is told at its end.
 func (a *Request) talks() bool { return !a.Asked.Ask.Quiet && a.Asked.Ask.Immediate == nil }
 
-// tellQueued says that the job waits, and first if it would for ever.
+// tellQueued says that the job waits, and first if it would forever.
 func (a *Request) tellQueued(j *client.Job) {
 	if !a.talks() {
 		return

@@ -108,7 +108,7 @@ func TestInactive(t *testing.T) {
 		"--me 99":      {Err: told, Code: 1},
 		"-Q -t PD 99":  {Code: 1},
 		"-p main 1 99": {Err: told, Code: 1},
-		"-p main":      {}, // it ended between being found and being cancelled
+		"-p main":      {}, // it ended between being found and being canceled
 	} {
 		for _, reason := range []*core.Error{core.Errorf(core.NotFound, "no job"), core.Errorf(core.Conflict, "has ended").
 			Because("job_finished")} {

@@ -9,7 +9,7 @@ import (
 )
 
 // What is kept for those who watch a step with sattach, and what they typed: bounded, so that nobody who does not
-// follow holds the step up for ever or eats srun's memory.
+// follow holds the step up forever or eats srun's memory.
 const (
 	copiesWaiting = 256
 	copyPatience  = 5 * time.Second
