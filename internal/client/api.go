@@ -257,11 +257,9 @@ type RemovedNode struct {
 
 // UpdateNode is the body of PATCH /api/v1/nodes/{name}.
 type UpdateNode struct {
-	// State is what is asked: drain, undrain, resume, down, fail, future, power_up, power_down[_asap|_force],
-	// reboot[_asap], cancel_reboot.
-	State  string `json:"state,omitempty"`
-	Next   string `json:"next,omitempty"` // with a reboot: resume or down, when the node is back
-	Reason string `json:"reason,omitempty"`
+	State  core.NodeVerb `json:"state,omitempty"` // one of core.NodeVerbs
+	Next   core.NodeVerb `json:"next,omitempty"`  // with a reboot: resume or down, when the node is back
+	Reason string        `json:"reason,omitempty"`
 	// ResumeAfter is how long a node that is down or drained stays so; negative: until somebody says otherwise.
 	ResumeAfter core.Seconds `json:"resume_after,omitempty"`
 }

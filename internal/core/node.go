@@ -132,8 +132,8 @@ const Asleep = NodePoweredDown | NodePoweringUp | NodePoweringDown
 
 // Restart is what was asked of a node that is to restart.
 type Restart struct {
-	ASAP bool   `json:"asap,omitempty"` // the drain of a node that is asked to hurry ends with it
-	Next string `json:"next,omitempty"` // resume or down, when it is back; empty: as it was
+	ASAP bool     `json:"asap,omitempty"` // the drain of a node that is asked to hurry ends with it
+	Next NodeVerb `json:"next,omitempty"` // resume or down, when it is back; empty: as it was
 }
 
 // NodeFault is something wrong with a node that its agent, or the hub, has found.

@@ -347,7 +347,7 @@ func (w *writer) applyPlan(s *startBatch) {
 // wakeNodes wakes nodes that the plan wants; who does so is the settings' matter.
 func (w *writer) wakeNodes(names []core.NodeName) {
 	for _, name := range names {
-		in := &state.UpdateNode{Node: name, State: "power_up", System: true}
+		in := &state.UpdateNode{Node: name, State: core.VerbPowerUp, System: true}
 		w.engine.rec.input(in, w.state.Advance(core.At(w.engine.cfg.Now())))
 		if err := applyOwn(w, in); err != nil {
 			w.engine.log.Debug("node not woken", "node", name, "err", err)

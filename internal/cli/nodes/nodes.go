@@ -201,17 +201,18 @@ func nodeNote(n *client.Node) string {
 }
 
 // stateCommand is drain, resume or down.
-func (a nodes) stateCommand(state string) *cobra.Command {
+func (a nodes) stateCommand(verb core.NodeVerb) *cobra.Command {
 	var reason string
-	short := map[string]string{
-		"drain":  "give a node no new jobs",
-		"resume": "give a drained or down node jobs again",
-		"down":   "mark a node as down: what ran there has ended",
-	}[state]
+	state := string(verb)
+	short := map[core.NodeVerb]string{
+		core.VerbDrain:  "give a node no new jobs",
+		core.VerbResume: "give a drained or down node jobs again",
+		core.VerbDown:   "mark a node as down: what ran there has ended",
+	}[verb]
 	c := &cobra.Command{
 		Use: state + " NODE...", Short: short, Long: short + "; NODE may be a host list: n[1-4]", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			if reason == "" && state != "resume" {
+			if reason == "" && verb != core.VerbResume {
 				reason = "set by " + state
 			}
 			cl, err := a.Connect()
@@ -223,7 +224,7 @@ func (a nodes) stateCommand(state string) *cobra.Command {
 				return err
 			}
 			for _, n := range nodes {
-				if err := cl.UpdateNode(cmd.Context(), n, &client.UpdateNode{State: state, Reason: reason}); err != nil {
+				if err := cl.UpdateNode(cmd.Context(), n, &client.UpdateNode{State: verb, Reason: reason}); err != nil {
 					return err
 				}
 			}

@@ -16,7 +16,6 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
-	"bireme.dev/bireme/internal/engine/state/nodes"
 	"bireme.dev/bireme/internal/policy"
 )
 
@@ -293,9 +292,10 @@ func (c *chaos) nodeLife() {
 	case 4:
 		_, _ = c.do(&Fenced{Node: n, Jobs: []core.JobID{c.live()}})
 	default:
-		verbs := nodes.Verbs
+		verbs := core.NodeVerbs
 		_, _ = c.do(&UpdateNode{
-			By: root, Node: n, State: verbs[c.choose(len(verbs))], Next: c.pick("", "resume", "down"), Reason: c.pick("", "r"),
+			By: root, Node: n, State: verbs[c.choose(len(verbs))], Next: core.NodeVerb(c.pick("", "resume", "down")),
+			Reason:      c.pick("", "r"),
 			ResumeAfter: core.Seconds(c.choose(3)-1) * 600, System: c.choose(5) == 0,
 		})
 	}

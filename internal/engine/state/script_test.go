@@ -279,7 +279,7 @@ func (s *script) nodes(p []string, o args) error {
 	return nil
 }
 
-// node NAME silent|back|fence|reboot|reconnect, or what is asked of it: restart and the others of nodes.Verbs;
+// node NAME silent|back|fence|reboot|reconnect, or what is asked of it: restart and the others of core.NodeVerbs;
 // running=JOB.ATTEMPT.STEP
 func (s *script) node(p []string, o args) error {
 	name := core.NodeName(p[0])
@@ -314,7 +314,7 @@ func (s *script) node(p []string, o args) error {
 			p[1] = "reboot"
 		}
 		in = &UpdateNode{
-			By: s.by(o), Node: name, State: p[1], Next: o["next"], System: o["system"] != "",
+			By: s.by(o), Node: name, State: core.NodeVerb(p[1]), Next: core.NodeVerb(o["next"]), System: o["system"] != "",
 			Reason: strings.ReplaceAll(o["reason"], "_", " "), ResumeAfter: s.after(o["after"]),
 		}
 	}

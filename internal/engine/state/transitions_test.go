@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/engine/state/nodes"
 )
 
 // checkTransitions holds every change of a job, a step and a run against the tables of transitions.go. Every test that
@@ -55,7 +54,7 @@ func (w *world) checkNodeFlags(in Input, before map[core.NodeName]core.NodeFlag)
 	w.t.Helper()
 	cause := reflect.TypeOf(in).Elem().Name()
 	if u, ok := in.(*UpdateNode); ok {
-		cause = u.State
+		cause = string(u.State)
 	}
 	for n := range w.st.rec.Nodes() {
 		changed := before[n.Name] ^ n.Flags
@@ -78,7 +77,10 @@ func (w *world) checkNodeFlags(in Input, before map[core.NodeName]core.NodeFlag)
 // TestNodeFlagCausesAreInputs keeps the names of the table to those of inputs and of what can be asked of a node.
 func TestNodeFlagCausesAreInputs(t *testing.T) {
 	t.Parallel()
-	asked := append(slices.Clone(nodes.Verbs), "reboot_failed", "resume_failed", nodeIsEmpty)
+	asked := []string{string(core.VerbRebootFailed), string(core.VerbResumeFailed), nodeIsEmpty}
+	for _, v := range core.NodeVerbs {
+		asked = append(asked, string(v))
+	}
 	for flag, c := range nodeFlagCauses {
 		for _, cause := range append(slices.Clone(c.set), c.cleared...) {
 			if kindByName[cause] == nil && !slices.Contains(asked, cause) {

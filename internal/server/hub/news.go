@@ -276,10 +276,10 @@ func (k *conn) jobDone(d wire.JobDone) {
 func (k *conn) problem(p wire.Problem) {
 	k.h.log.Warn("node reports a problem", "node", k.who.Name, "reason", p.Reason, "drain", p.Drain)
 	if p.Reboot {
-		k.report(&state.UpdateNode{Node: k.who.Name, State: "reboot_failed", Reason: p.Reason, System: true}, nil)
+		k.report(&state.UpdateNode{Node: k.who.Name, State: core.VerbRebootFailed, Reason: p.Reason, System: true}, nil)
 	}
 	if p.Drain {
-		k.report(&state.UpdateNode{Node: k.who.Name, State: "drain", Reason: p.Reason, System: true}, nil)
+		k.report(&state.UpdateNode{Node: k.who.Name, State: core.VerbDrain, Reason: p.Reason, System: true}, nil)
 	}
 }
 

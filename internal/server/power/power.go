@@ -149,7 +149,7 @@ func (s *Switch) Run(ctx context.Context) error {
 // failed tells the engine that nodes were not woken, so that nobody waits for them.
 func (s *Switch) failed(ctx context.Context, nodes []string, err error) {
 	for _, name := range nodes {
-		in := &state.UpdateNode{Node: core.NodeName(name), State: "resume_failed", Reason: "ResumeProgram failed: " +
+		in := &state.UpdateNode{Node: core.NodeName(name), State: core.VerbResumeFailed, Reason: "ResumeProgram failed: " +
 			err.Error(), System: true}
 		if _, err := engine.Urgent(ctx, s.engine, in); err != nil {
 			s.log.Warn("a node that was not woken is not recorded as such", "node", name, "err", err)

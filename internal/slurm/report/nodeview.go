@@ -288,7 +288,7 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 			slurm.InMiB(n.Hardware.TmpDisk), max(1, n.Weight)),
 	)
 	if n.Restart != nil && n.Restart.Next != "" {
-		lines = append(lines, "NextState="+strings.ToUpper(n.Restart.Next))
+		lines = append(lines, "NextState="+strings.ToUpper(string(n.Restart.Next)))
 	}
 	lines = append(lines,
 		"Partitions="+joinNames(n.Partitions)+" ",

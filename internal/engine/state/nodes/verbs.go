@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/named"
 )
 
 // Request is a wish to change a node's administrative state.
 type Request struct {
 	By     core.Identity
 	Node   core.NodeName
-	State  string // a name of Verbs, "" for none
-	Next   string // with a reboot: "resume" or "down" when it is back, "" as it was
+	State  core.NodeVerb // "": none
+	Next   core.NodeVerb // with a reboot: VerbResume or VerbDown when it is back, "" as it was
 	Reason string
 	System bool // by Bireme itself (unkillable step, failed prolog), not a person
 	// ResumeAfter is when a node that is down or drained is resumed; 0: as it was, negative: not by itself.
@@ -23,13 +24,6 @@ type Request struct {
 
 // SystemUser is who does what nobody asked for: a drain of ours, and its end.
 const SystemUser core.UserName = "bireme"
-
-// Verbs are what can be asked of a node.
-var Verbs = []string{
-	"drain", "undrain", "resume", "down", "fail", "future", "power_up", "power_down",
-	"power_down_asap",
-	"power_down_force", "reboot", "reboot_asap", "cancel_reboot",
-}
 
 // Update does what is asked of a node. down and power_down_force end its jobs.
 func (ed *Editor) Update(in *Request) error {
@@ -66,11 +60,11 @@ func (ed *Editor) Update(in *Request) error {
 		by = SystemUser
 	}
 	edit.Commit(by)
-	if in.State == "down" || in.State == "power_down_force" {
+	if in.State.EndsJobs() {
 		// The administrator's word is enough where the agent cannot speak. Where it can, it ends what runs and says so:
 		// a job must not start again beside itself.
 		message := DownMessage(next)
-		if in.State != "down" {
+		if in.State != core.VerbDown {
 			message = fmt.Sprintf("node %s is powered down", n.Name)
 		}
 		if next.Flags.Any(core.NodeSilent | core.NodeUnknown) {
@@ -84,18 +78,18 @@ func (ed *Editor) Update(in *Request) error {
 
 // Drain takes a node out of service by our own decision.
 func (ed *Editor) Drain(name core.NodeName, reason string) {
-	_ = ed.Update(&Request{Node: name, State: "drain", Reason: reason, System: true})
+	_ = ed.Update(&Request{Node: name, State: core.VerbDrain, Reason: reason, System: true})
 }
 
 // TakeDown sets a node down by our own decision, which ends its jobs.
 func (ed *Editor) TakeDown(name core.NodeName, reason string) {
-	_ = ed.Update(&Request{Node: name, State: "down", Reason: reason, System: true})
+	_ = ed.Update(&Request{Node: name, State: core.VerbDown, Reason: reason, System: true})
 }
 
 // applyVerb makes of a node's record what is asked. Reasons are the caller's.
 func (e *Edit) applyVerb(in *Request) error {
 	switch in.State {
-	case "drain", "down", "fail":
+	case core.VerbDrain, core.VerbDown, core.VerbFail: // those of NeedsReason
 		if in.Reason == "" && e.Node.Reason == "" {
 			return core.Errorf(core.Invalid, "reason: required to take a node out of service").Because("reason_required")
 		}
@@ -103,64 +97,69 @@ func (e *Edit) applyVerb(in *Request) error {
 			e.Node.ReasonBy, e.Node.ReasonAt = in.By.User, e.ed.rec.Now()
 		}
 		switch in.State {
-		case "drain":
+		case core.VerbDrain:
 			e.Node.Flags |= core.NodeDrain
-		case "fail":
+		case core.VerbFail:
 			e.Node.Flags |= core.NodeFailFlag
-		case "down":
+		case core.VerbDown:
 			e.Node.Flags = e.Node.Flags&^core.NodeDrain | core.NodeDown
 		}
-	case "undrain":
+	case core.VerbUndrain:
 		e.Node.Flags &^= core.NodeDrain
 		if !e.Node.Flags.Any(core.NodeDown | core.NodeFailFlag) {
 			e.Node.ResumeAt = 0
 			e.clearFaults()
 		}
-	case "resume":
+	case core.VerbResume:
 		e.resume()
-	case "future":
+	case core.VerbFuture:
 		if err := e.ed.checkEmpty(e.Node); err != nil {
 			return err
 		}
 		e.Node.Flags |= core.NodeFuture
-	case "power_up":
+	case core.VerbPowerUp:
 		e.powerUp()
-	case "power_down", "power_down_asap", "power_down_force":
+	case core.VerbPowerDown, core.VerbPowerDownASAP, core.VerbPowerDownForce:
 		if e.Node.Flags &^= core.NodePoweringUp; !e.Node.Flags.Any(core.Asleep) {
 			e.Node.Flags |= core.NodePowerDown // it goes now, if it is empty: see runIdleActions
 		}
-	case "reboot", "reboot_asap":
+	case core.VerbReboot, core.VerbRebootASAP:
 		return e.requestReboot(in)
-	case "cancel_reboot":
+	case core.VerbCancelReboot:
 		if !e.Node.Flags.Has(core.NodeReboot) {
 			return core.Errorf(core.Conflict, "node %s is not waiting for a restart", e.Node.Name).Because("no_reboot")
 		}
 		e.clearRestart()
 	case "":
-	default:
-		if in.System {
-			e.actionFailed(in.State)
-			return nil
+	case core.VerbRebootFailed, core.VerbResumeFailed:
+		if !in.System {
+			return unknownVerb(in.State)
 		}
-		return core.Errorf(core.Invalid, "unknown node state %q: expected %s", in.State,
-			strings.Join(Verbs, ", ")).Because("invalid_node_state")
+		e.actionFailed(in.State)
+	default:
+		return unknownVerb(in.State)
 	}
 	return nil
 }
 
+func unknownVerb(v core.NodeVerb) error {
+	known := strings.ReplaceAll(named.Join(core.NodeVerbs), ",", ", ")
+	return core.Errorf(core.Invalid, "unknown node state %q: expected %s", v, known).Because("invalid_node_state")
+}
+
 // isOutdated reports whether a failure to restart or wake a node no longer matters.
 func isOutdated(n *core.Node, in *Request) bool {
-	return in.System && (in.State == "reboot_failed" && !n.Flags.Has(core.NodeRebooting) || in.State == "resume_failed" &&
-		!n.Flags.Has(core.NodePoweringUp))
+	return in.System && (in.State == core.VerbRebootFailed && !n.Flags.Has(core.NodeRebooting) ||
+		in.State == core.VerbResumeFailed && !n.Flags.Has(core.NodePoweringUp))
 }
 
 // actionFailed follows from what we were told to do with a node and could not. The reason is the caller's.
-func (e *Edit) actionFailed(what string) {
+func (e *Edit) actionFailed(what core.NodeVerb) {
 	switch what {
-	case "reboot_failed":
+	case core.VerbRebootFailed:
 		e.clearRestart()
 		e.Node.Flags |= core.NodeDrain
-	case "resume_failed":
+	case core.VerbResumeFailed:
 		PoweredUp(e.Node)
 		e.Node.Flags |= core.NodeDown
 	}
@@ -194,13 +193,13 @@ func (e *Edit) requestReboot(in *Request) error {
 	case e.Node.Flags.Has(core.NodeUnknown):
 		return core.Errorf(core.Conflict, "node %s has never connected and cannot be restarted",
 			e.Node.Name).Because("node_unknown")
-	case in.Next != "" && in.Next != "resume" && in.Next != "down":
+	case in.Next != "" && in.Next != core.VerbResume && in.Next != core.VerbDown:
 		return core.Errorf(core.Invalid, "next state %q: expected resume or down",
 			in.Next).Because("invalid_node_state")
 	case e.Node.Flags.Has(core.NodeRebooting):
 		return core.Errorf(core.Conflict, "node %s is already restarting", e.Node.Name).Because("node_rebooting")
 	}
-	hurry := in.State == "reboot_asap"
+	hurry := in.State == core.VerbRebootASAP
 	r := &core.Restart{Next: in.Next, ASAP: e.Node.Restart != nil && e.Node.Restart.ASAP}
 	e.Node.Flags |= core.NodeReboot
 	if hurry && !e.Node.Flags.Has(core.NodeDrain) {
@@ -235,10 +234,10 @@ func (e *Edit) Restarted() {
 	reason, by := e.Node.Reason, e.Node.ReasonBy
 	e.clearRestart()
 	switch r.Next {
-	case "resume":
+	case core.VerbResume:
 		e.Node.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag
 		e.clearFaults()
-	case "down":
+	case core.VerbDown:
 		e.Node.Flags |= core.NodeDown
 		e.Node.Reason, e.Node.ReasonBy, e.Node.ReasonAt = reason, by, e.ed.rec.Now()
 		if reason == "" {

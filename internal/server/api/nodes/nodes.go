@@ -109,14 +109,16 @@ func (a *Nodes) Update(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 	if err := call.Decode(r, &in); err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(strings.ToLower(in.State), "reboot") && a.Settings().Reboot.Program == "" {
+	// the words may be in any case
+	verb, next := core.NodeVerb(strings.ToLower(string(in.State))), core.NodeVerb(strings.ToLower(string(in.Next)))
+	if strings.HasPrefix(string(verb), "reboot") && a.Settings().Reboot.Program == "" {
 		return nil, core.Errorf(core.Conflict,
 			"nodes cannot be restarted: the settings name no program for it (reboot.program; RebootProgram in slurm.conf)").
 			Because("no_reboot_program")
 	}
 	_, err := engine.Do(r.Context(), a.Engine, &state.UpdateNode{
-		By: who.Identity, Node: core.NodeName(r.PathValue("name")), State: strings.ToLower(in.State),
-		Next: strings.ToLower(in.Next), Reason: in.Reason, ResumeAfter: in.ResumeAfter,
+		By: who.Identity, Node: core.NodeName(r.PathValue("name")), State: verb,
+		Next: next, Reason: in.Reason, ResumeAfter: in.ResumeAfter,
 	})
 	if err != nil {
 		return nil, err

@@ -6,20 +6,21 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
 )
 
 // reboot has nodes restart when their jobs have ended: reboot [ASAP] [nextstate=RESUME|DOWN] [reason=TEXT] NODES.
 func (s *session) reboot(ctx context.Context, words []string) int {
-	u := &client.UpdateNode{State: "reboot"}
+	u := &client.UpdateNode{State: core.VerbReboot}
 	nodes := ""
 	for _, word := range words {
 		key, value, named := strings.Cut(word, "=")
 		switch key = strings.ToLower(key); {
 		case !named && key == "asap":
-			u.State = "reboot_asap"
+			u.State = core.VerbRebootASAP
 		case named && key == "nextstate":
-			if u.Next = strings.ToLower(value); u.Next != "resume" && u.Next != "down" {
+			if u.Next = core.NodeVerb(strings.ToLower(value)); u.Next != core.VerbResume && u.Next != core.VerbDown {
 				fmt.Fprintf(s.w.Err, "Invalid nextstate %q: expected RESUME or DOWN\n", value)
 				return slurm.ExitError
 			}
@@ -44,7 +45,7 @@ func (s *session) cancelReboot(ctx context.Context, words []string) int {
 		fmt.Fprintln(s.w.Err, "too few arguments for keyword:cancel_reboot")
 		return slurm.ExitError
 	}
-	return s.eachNode(ctx, words[0], &client.UpdateNode{State: "cancel_reboot"}, "slurm_update")
+	return s.eachNode(ctx, words[0], &client.UpdateNode{State: core.VerbCancelReboot}, "slurm_update")
 }
 
 // power is power up|down [asap|force] NODES.
@@ -57,9 +58,9 @@ func (s *session) power(ctx context.Context, words []string) int {
 	for _, word := range words[1 : len(words)-1] {
 		action += "_" + strings.ToLower(word)
 	}
-	switch action {
-	case "power_up", "power_down", "power_down_asap", "power_down_force":
-		return s.eachNode(ctx, words[len(words)-1], &client.UpdateNode{State: action}, "slurm_update")
+	switch verb := core.NodeVerb(action); verb {
+	case core.VerbPowerUp, core.VerbPowerDown, core.VerbPowerDownASAP, core.VerbPowerDownForce:
+		return s.eachNode(ctx, words[len(words)-1], &client.UpdateNode{State: verb}, "slurm_update")
 	}
 	fmt.Fprintf(s.w.Err, "Invalid power option: %s\n", strings.Join(words[:len(words)-1], " "))
 	return slurm.ExitError

@@ -251,12 +251,13 @@ func (s *session) addTime(ctx context.Context, id string, p *pair, u *client.Upd
 }
 
 // nodeActions are the states that can be asked for, in our words.
-var nodeActions = map[string]string{
-	"DRAIN": "drain", "DOWN": "down", "FAIL": "fail", "FUTURE": "future", "RESUME": "resume", "IDLE": "resume",
-	"UNDRAIN":  "undrain",
-	"POWER_UP": "power_up", "POWER_DOWN": "power_down", "POWER_DOWN_ASAP": "power_down_asap",
-	"POWER_DOWN_FORCE": "power_down_force",
-	"CANCEL_REBOOT":    "cancel_reboot",
+var nodeActions = map[string]core.NodeVerb{
+	"DRAIN": core.VerbDrain, "DOWN": core.VerbDown, "FAIL": core.VerbFail, "FUTURE": core.VerbFuture,
+	"RESUME": core.VerbResume, "IDLE": core.VerbResume,
+	"UNDRAIN":  core.VerbUndrain,
+	"POWER_UP": core.VerbPowerUp, "POWER_DOWN": core.VerbPowerDown, "POWER_DOWN_ASAP": core.VerbPowerDownASAP,
+	"POWER_DOWN_FORCE": core.VerbPowerDownForce,
+	"CANCEL_REBOOT":    core.VerbCancelReboot,
 }
 
 func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) int {
@@ -285,7 +286,7 @@ func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) in
 			return slurm.ExitError
 		}
 	}
-	if (u.State == "drain" || u.State == "down" || u.State == "fail") && u.Reason == "" {
+	if u.State.NeedsReason() && u.Reason == "" {
 		fmt.Fprintln(s.w.Err, "You must specify a reason when DOWNING or DRAINING a node. Request denied")
 		return slurm.ExitError
 	}
