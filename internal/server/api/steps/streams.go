@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -274,14 +275,24 @@ func (a *Streams) JobLogs(w http.ResponseWriter, r *http.Request, who *call.Call
 	return nil, nil
 }
 
-// logTrail is how long after a job's end the rest of its output may take to come. A log that came to its end wakes its
-// followers by itself; this is for those whose node is gone.
+// logTrail is how long after a job's end, or after the last of its output came, more may take to come: a node may have
+// gigabytes of it to send yet. A log that came to its end wakes its followers by itself; this is for those whose node
+// is gone.
 const logTrail = 5 * time.Second
+
+// trail is how much longer the output of a job that ended may take to come; 0 or less: no more is to be expected.
+func (a *Streams) trail(key logstore.Key, end time.Time) time.Duration {
+	if st, err := os.Stat(a.Logs.Path(key)); err == nil && st.ModTime().After(end) {
+		end = st.ModTime()
+	}
+	return logTrail - time.Since(end)
+}
 
 // logDone returns a channel that is closed when nothing more of an attempt's output is to be expected.
 func (a *Streams) logDone(ctx context.Context, j *core.Job, attempt int32) (<-chan struct{}, func()) {
 	done, over := make(chan struct{}), make(chan struct{})
-	if j.State.Final() && a.isOver(j.ID, attempt) && time.Since(j.End.Go()) > logTrail {
+	key := logstore.Key{Job: j.ID, Attempt: attempt}
+	if j.State.Final() && a.isOver(j.ID, attempt) && a.trail(key, j.End.Go()) <= 0 {
 		close(done)
 		return done, func() {}
 	}
@@ -295,12 +306,18 @@ func (a *Streams) logDone(ctx context.Context, j *core.Job, attempt int32) (<-ch
 		case <-ctx.Done():
 			return
 		}
-		t := time.NewTimer(logTrail)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-a.Watch.End:
-		case <-ctx.Done():
+		for end := time.Now(); ; {
+			wait := a.trail(key, end)
+			if wait <= 0 {
+				return
+			}
+			select {
+			case <-time.After(wait):
+			case <-a.Watch.End:
+				return
+			case <-ctx.Done():
+				return
+			}
 		}
 	})
 	return done, func() { unwatch(); cancel(); wg.Wait() }
