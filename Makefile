@@ -75,8 +75,8 @@ check: ## format, vet, lint, import graph and sizes: what `make test` does first
 
 .PHONY: bench
 bench: build ## print one table of figures, each beside this machine's own limit
-	@command -v strace >/dev/null || [ "$$(id -u)" != 0 ] || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq strace; } >/dev/null
 	@scripts/prereqs.sh
+	@scripts/bench-prereqs.sh
 	@BIREME_BIN='$(CURDIR)/bin' GO='$(GO)' $(GO) run ./bench $(ARGS)
 
 .PHONY: bench-slurm
