@@ -218,7 +218,9 @@ type Update struct {
 	Dependency *core.Dependency `json:"dependency,omitempty"`
 	Strict     bool             `json:"strict,omitempty"`
 	Requeue    bool             `json:"requeue,omitempty"`
-	Suspend    *bool            `json:"suspend,omitempty"` // true: suspend, false: resume
+	Special    bool             `json:"special_exit,omitempty"` // with Requeue: held, in the state SPECIAL_EXIT
+	Incomplete bool             `json:"incomplete,omitempty"`   // with Requeue: leave what has completed
+	Suspend    *bool            `json:"suspend,omitempty"`      // true: suspend, false: resume
 	// Checkpoint is when the job last saved its work, which is not lost then if it is preempted; 0: now.
 	Checkpoint *core.Time `json:"checkpoint,omitempty"`
 }

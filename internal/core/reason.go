@@ -28,6 +28,7 @@ const (
 	ReasonMaintenance       Reason = "ReqNodeNotAvail, Reserved for maintenance"
 	ReasonLicenses          Reason = "Licenses"
 	ReasonReservation       Reason = "Reservation"
+	ReasonRequeuedHeld      Reason = "job requeued in held state" // Slurm's words, blanks and all
 	ReasonReservationGone   Reason = "ReservationDeleted"
 	ReasonReservationBad    Reason = "ReservationInvalid"
 	ReasonCleaning          Reason = "Cleaning"

@@ -141,6 +141,7 @@ const (
 	HeldRequeues                      // held because it was requeued too often
 	FixedPriority                     // somebody gave it its priority; policy leaves it alone
 	Shelved                           // an administrator suspended it: its CPUs are anybody's, also while it is cleaned up
+	SpecialExit                       // it was requeued, held, for somebody to look at
 )
 
 // Has reports whether all bits of g are set.

@@ -264,6 +264,8 @@ func (p *Plan) addReservation(r *ledger.Reservation) {
 // HoldReason returns why a job is not eligible, and false if it is.
 func HoldReason(j *core.Job, now core.Time) (Reason, bool) {
 	switch {
+	case j.Flags.Held() && j.Reason == core.ReasonRequeuedHeld:
+		return Reason{Code: j.Reason, Text: "it was requeued and is held; `scontrol release` lets it go"}, true
 	case j.Flags.Has(core.HeldAdmin) && j.Reason == core.ReasonHeldAdmin && j.Message != "": // by a rule
 		return Reason{Code: core.ReasonHeldAdmin, Text: j.Message}, true
 	case j.Flags.Has(core.HeldAdmin):

@@ -183,9 +183,13 @@ type UpdateJob struct {
 
 // Requeue sends a job back to the queue. Reply: nil.
 type Requeue struct {
-	By   core.Identity
-	Job  core.JobID
-	Hold bool
+	By      core.Identity
+	Job     core.JobID
+	Hold    bool
+	Reason  core.Reason `json:",omitempty"` // why it is held then; empty: as somebody's hold
+	Special bool        `json:",omitempty"` // held in the state SPECIAL_EXIT
+	// Ended is the record of a job that has left memory. The caller has checked how long ago it ended.
+	Ended *core.Job `json:",omitempty"`
 }
 
 // Suspend stops a running job, or resumes it. Reply: nil.

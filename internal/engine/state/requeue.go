@@ -8,6 +8,9 @@ import (
 // apply sends a job that runs back to the queue; its attempt is ended first.
 func (in *Requeue) apply(s *State) (None, error) {
 	j, err := s.rec.LiveJob(in.Job)
+	if err != nil && in.Ended != nil && in.Ended.ID == in.Job {
+		return none, in.revive(s)
+	}
 	if err != nil {
 		return none, err
 	}
@@ -32,15 +35,48 @@ func (in *Requeue) apply(s *State) (None, error) {
 		return none, core.Errorf(core.Denied, "job %d was submitted with --no-requeue", j.ID).Because("no_requeue")
 	}
 	edit := s.jobs.Edit(j)
-	next := edit.Job
 	edit.MarkRequeue(in.By.User, false, "")
-	if in.Hold && in.By.Admin && in.By.User != j.Spec.User {
-		next.Flags |= core.HeldAdmin
-	} else if in.Hold {
-		next.Flags |= core.HeldUser
-	}
+	in.setHold(edit.Job)
 	edit.Commit()
 	return none, nil
+}
+
+// setHold marks a job as held when it comes back.
+func (in *Requeue) setHold(next *core.Job) {
+	if !in.Hold {
+		return
+	}
+	if in.By.Admin && in.By.User != next.Spec.User {
+		next.Flags |= core.HeldAdmin
+	} else {
+		next.Flags |= core.HeldUser
+	}
+	if in.Reason != "" {
+		next.Reason = in.Reason
+	}
+	if in.Special {
+		next.Flags |= core.SpecialExit
+	}
+}
+
+// revive puts a job that has ended back into the queue. What it waited for once is not waited for again.
+func (in *Requeue) revive(s *State) error {
+	j := in.Ended
+	if err := s.rec.AuthorizeJob(in.By, j); err != nil {
+		return err
+	}
+	switch {
+	case !j.State.Final() || j.Spec.Kind != core.Batch || j.Spec.Run != "" || j.Spec.More().Het != nil || j.IsArray():
+		return core.Errorf(core.Conflict, "job %d has ended and cannot be requeued", j.ID).Because("job_finished")
+	case !j.Spec.Requeue:
+		return core.Errorf(core.Denied, "job %d was submitted with --no-requeue", j.ID).Because("no_requeue")
+	}
+	next := jobs.Clone(j)
+	next.Needs = nil
+	edit := s.jobs.EditRecord(next)
+	in.setHold(next)
+	edit.RequeueEnded()
+	return nil
 }
 
 func (in *Suspend) apply(s *State) (None, error) {

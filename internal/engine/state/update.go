@@ -105,7 +105,7 @@ func (in *UpdateJob) updateHold(s *State, next *core.Job) error {
 	if next.Flags.Has(core.HeldAdmin) && !in.By.Admin {
 		return core.Errorf(core.Denied, "an administrator holds job %d", next.ID).Because("access_denied")
 	}
-	next.Flags &^= core.HeldUser | core.HeldAdmin | core.HeldRequeues
+	next.Flags &^= core.HeldUser | core.HeldAdmin | core.HeldRequeues | core.SpecialExit
 	next.Reason, next.Message = depend.Reason(next), ""
 	if next.Priority == 0 {
 		next.Released = s.rec.Now()

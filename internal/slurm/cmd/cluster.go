@@ -54,3 +54,25 @@ func (w *World) Among(ctx context.Context, c *client.Client, r *slurm.Request) (
 	complaint.Hint = "this is cluster " + info.Name + ", and it knows no other"
 	return "", complaint
 }
+
+// OnlyOurs checks the clusters that -M names: it complains of one that is not ours, and ok is false. name is ours if
+// there was -M.
+func (w *World) OnlyOurs(ctx context.Context, c *client.Client, names []string) (name string, ok bool) {
+	if len(names) == 0 {
+		return "", true
+	}
+	info, err := c.Cluster(ctx)
+	if err != nil {
+		w.LoadFailed("slurm_load_ctl_conf error", err)
+		return "", false
+	}
+	for _, n := range names {
+		if n != info.Name && !strings.EqualFold(n, "all") {
+			w.Errorf("No cluster '%s' known by database.", n)
+			w.Errorf("'%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to "+
+				"see available clusters.", strings.Join(names, ","))
+			return "", false
+		}
+	}
+	return info.Name, true
+}

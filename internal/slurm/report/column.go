@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -203,4 +204,53 @@ func cutText(v string, most int) string {
 		most--
 	}
 	return v[:most]
+}
+
+// AllColumns are all fields that have a name, a bar between them.
+func AllColumns[R any](fields []Field[R]) (cols []Column[R]) {
+	for i := range fields {
+		if fields[i].Name != "" {
+			cols = append(cols, Column[R]{Field: &fields[i], Text: "|"})
+		}
+	}
+	if n := len(cols); n > 0 {
+		cols[n-1].Text = ""
+	}
+	return cols
+}
+
+// SortBy orders rows by the letters of fields, each with - before it for the other way round. Unknown letters are
+// passed over.
+func SortBy[R any](fields []Field[R], spec string, rows []R) {
+	type key struct {
+		field *Field[R]
+		down  bool
+	}
+	var keys []key
+	for _, word := range strings.Split(spec, ",") {
+		word = strings.TrimSpace(word)
+		letter := strings.TrimLeft(word, "+-#")
+		for i := range fields {
+			if len(letter) == 1 && fields[i].Letter == letter[0] {
+				keys = append(keys, key{&fields[i], strings.HasPrefix(word, "-")})
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b R) int {
+		for _, k := range keys {
+			n := 0
+			if k.field.Compare != nil {
+				n = k.field.Compare(&a, &b)
+			} else {
+				n = strings.Compare(k.field.Value(&a), k.field.Value(&b))
+			}
+			if k.down {
+				n = -n
+			}
+			if n != 0 {
+				return n
+			}
+		}
+		return 0
+	})
 }

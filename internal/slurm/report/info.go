@@ -49,6 +49,7 @@ type InfoQuery struct {
 	Partitions []string
 	Nodes      []string
 	States     []string
+	Responding bool // -r
 	Summary    bool // one row a partition
 }
 
@@ -326,8 +327,11 @@ func (q *InfoQuery) wants(n *client.Node) bool {
 		return false
 	}
 	s := parseNodeState(n.State)
+	if q.Responding && s.flags["NOT_RESPONDING"] {
+		return false
+	}
 	return len(q.States) == 0 || slices.ContainsFunc(q.States, func(word string) bool {
-		for _, part := range strings.Split(word, "+") {
+		for _, part := range strings.FieldsFunc(word, StateSign) {
 			if !s.matches(part) {
 				return false
 			}
@@ -335,6 +339,9 @@ func (q *InfoQuery) wants(n *client.Node) bool {
 		return true
 	})
 }
+
+// StateSign reports whether a sign joins states that a node must all have.
+func StateSign(r rune) bool { return r == '&' || r == '+' }
 
 // key is what nodes of one row have in common.
 func (q *InfoQuery) key(p *core.Partition, n *client.Node) string {

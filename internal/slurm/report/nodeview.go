@@ -164,7 +164,9 @@ func (s nodeState) matches(word string) bool {
 	case "no_respond", "not_responding":
 		return s.flags["NOT_RESPONDING"]
 	case "idle":
-		return s.base == "IDLE" && !s.flags["DRAIN"]
+		return s.base == "IDLE"
+	case "down":
+		return s.base == "DOWN"
 	case "alloc", "allocated":
 		return s.base == "ALLOCATED"
 	case "mix", "mixed":

@@ -23,6 +23,7 @@ var flagStates = []struct {
 	{core.Configuring, "CONFIGURING", "CF"},
 	{core.RequeueHold, "REQUEUE_HOLD", "RH"},
 	{core.Requeueing, "REQUEUED", "RQ"},
+	{core.SpecialExit, "SPECIAL_EXIT", "SE"},
 }
 
 // ValidStates is the list squeue prints when it is given none of them.
@@ -33,7 +34,7 @@ const ValidStates = "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOU
 
 // otherStates are states of Slurm that no job of ours is ever in; they are valid in filters.
 var otherStates = map[string]string{
-	"RS": "RESIZING", "RD": "RESV_DEL_HOLD", "RF": "REQUEUE_FED", "RV": "REVOKED", "SI": "SIGNALING", "SE": "SPECIAL_EXIT",
+	"RS": "RESIZING", "RD": "RESV_DEL_HOLD", "RF": "REQUEUE_FED", "RV": "REVOKED", "SI": "SIGNALING",
 	"SO": "STAGE_OUT", "ST": "STOPPED",
 }
 

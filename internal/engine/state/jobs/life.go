@@ -133,9 +133,12 @@ func (e *Edit) MarkRequeue(by core.UserName, hold bool, why string) {
 	e.Event(core.JobUpdated, core.Event{By: by, Data: []byte(`{"requeue":true}`)})
 }
 
+// RequeueEnded puts a job that had left memory back into the queue.
+func (e *Edit) RequeueEnded() { e.requeueNow() }
+
 // requeueNow puts a job that was on its way back into the queue.
 func (e *Edit) requeueNow() {
-	hold := e.Job.Flags.Has(core.RequeueHold)
+	hold, why := e.Job.Flags.Has(core.RequeueHold), e.Job.Reason
 	if e.Job.Alloc != nil {
 		e.Job.Remember()
 	}
@@ -171,6 +174,9 @@ func (e *Edit) requeueNow() {
 	}
 	if e.Job.Flags.Held() {
 		e.Job.Priority = 0
+		if why == core.ReasonRequeuedHeld {
+			e.Job.Reason = why
+		}
 	}
 	e.CommitWith(core.JobRequeued, core.Event{Data: e.ed.rec.EventData(live.EndedData, e.Job)})
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -211,8 +212,12 @@ func (a *Control) UpdateJob(_ http.ResponseWriter, r *http.Request, who *call.Ca
 	}
 	live := a.Jobs.selectLive(v, &selection.Selection{Refs: []selection.JobRef{ref}})
 	if len(live) == 0 {
-		if _, err := a.Jobs.One(r.Context(), v, text); err != nil {
+		ended, _, err := a.Jobs.Find(r.Context(), v, text, 0)
+		if err != nil {
 			return nil, err
+		}
+		if in.Requeue {
+			return a.requeueEnded(r.Context(), who, ended, &in)
 		}
 		return nil, core.Errorf(core.Conflict, "job %s has ended already", text).Because("job_finished")
 	}
@@ -231,10 +236,64 @@ func (a *Control) UpdateJob(_ http.ResponseWriter, r *http.Request, who *call.Ca
 		who.Changed(j)
 		done = true
 	}
+	if in.Requeue && live[0].Array != nil && ref.Tasks.Empty() { // tasks that have ended already
+		ended, _, err := a.Jobs.Find(r.Context(), v, text, 0)
+		if err != nil {
+			return nil, err
+		}
+		ended = slices.DeleteFunc(ended, func(j *core.Job) bool {
+			return slices.ContainsFunc(live, func(l *core.Job) bool { return l.ID == j.ID })
+		})
+		if len(ended) > 0 {
+			_, err := a.requeueEnded(r.Context(), who, ended, &in)
+			if err != nil && core.ReasonOf(err) != "job_finished" {
+				return nil, err
+			}
+			done = done || err == nil
+		}
+	}
 	if !done {
 		return nil, core.Errorf(core.Conflict, "job %s is not in a state that allows this", text).Because("job_state")
 	}
 	return call.OK{}, nil
+}
+
+// minJobAge is how long after its end a job can be requeued (Slurm: MinJobAge).
+const minJobAge = 5 * time.Minute
+
+// requeueEnded puts jobs that have ended back into the queue.
+func (a *Control) requeueEnded(ctx context.Context, who *call.Caller, list []*core.Job, in *client.Update) (
+	any, error,
+) {
+	now, done := a.Engine.Snapshot().Now(), false
+	for _, j := range list {
+		if !j.State.Final() || now.Sub(j.End) > minJobAge {
+			continue
+		}
+		if in.Incomplete && j.State == core.Completed {
+			done = true
+			continue
+		}
+		if _, err := engine.Do(ctx, a.Engine, requeueOf(who, j, in, j)); err != nil {
+			return nil, err
+		}
+		who.Changed(j)
+		done = true
+	}
+	if !done {
+		return nil, core.Errorf(core.Conflict, "job %d has ended more than %v ago", list[0].ID, minJobAge).
+			Because("job_finished")
+	}
+	return call.OK{}, nil
+}
+
+// requeueOf is the input that requeues a job.
+func requeueOf(who *call.Caller, j *core.Job, in *client.Update, ended *core.Job) *state.Requeue {
+	out := &state.Requeue{By: who.Identity, Job: j.ID, Hold: in.Hold != nil && *in.Hold || in.Special, Ended: ended}
+	if out.Special = in.Special; out.Hold {
+		out.Reason = core.ReasonRequeuedHeld
+	}
+	return out
 }
 
 // applies leaves out those tasks of an array for which a change has no meaning.
@@ -287,7 +346,7 @@ func (a *Control) update(ctx context.Context, who *call.Caller, j *core.Job, tas
 		inputs = append(inputs, &state.Suspend{By: who.Identity, Job: j.ID, Resume: !*in.Suspend})
 	}
 	if in.Requeue {
-		inputs = append(inputs, &state.Requeue{By: who.Identity, Job: j.ID, Hold: in.Hold != nil && *in.Hold})
+		inputs = append(inputs, requeueOf(who, j, in, nil))
 	}
 	if len(inputs) == 0 {
 		return core.Errorf(core.Invalid, "there is nothing to change")

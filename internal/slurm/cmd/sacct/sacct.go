@@ -86,6 +86,10 @@ type query struct {
 	stepIDs map[string][]string // steps asked for by job; a job without is shown whole
 	qos     []string
 	cols    []report.AcctColumn
+	only    []func(j *client.Job) bool // filters that the server does not know
+
+	start, end time.Time // of the window; a zero start is the beginning of time
+	stateNames string
 }
 
 // Options is the table of its options.
@@ -118,6 +122,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if err != nil {
 		w.Errorf("%v", err)
 		return slurm.ExitError
+	}
+	if f.Has("verbose") {
+		q.sayWindow(w)
 	}
 	if f.Has("batch-script") || f.Has("env-vars") {
 		return showBlobs(ctx, w, c, q, f.Has("env-vars"))
@@ -178,6 +185,9 @@ func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
 		if job == "" || job[0] < '0' || job[0] > '9' {
 			return nil, fail(w, "Invalid job id: %s", id)
 		}
+		if job == "0" { // no filter by id
+			continue
+		}
 		if hasStep {
 			q.stepIDs[job] = append(q.stepIDs[job], step)
 		}
@@ -191,6 +201,17 @@ func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
 			return nil, fail(w, "Invalid state: %q", bad)
 		}
 		q.states = &states
+		names := make([]string, len(words))
+		for i, word := range words {
+			names[i] = strings.ToUpper(word)
+			if st, ok := core.ParseJobState(word); ok {
+				names[i] = st.String()
+			}
+		}
+		q.stateNames = strings.Join(names, ",")
+	}
+	if err := q.setFilters(w, f); err != nil {
+		return nil, err
 	}
 	return q, q.setWindow(w, f)
 }
@@ -201,7 +222,9 @@ func (q *query) setWindow(w *cmd.World, f cmd.Flags) error {
 	moment := func(option string) (time.Time, error) {
 		t, err := grammar.ParseMoment(f.Get(option), now, grammar.Recent)
 		if err != nil {
-			return t, fail(w, "Invalid time specification: %s", f.Get(option))
+			return t, &slurm.Complaint{
+				Lines: []string{"Invalid time specification (pos=0): " + f.Get(option)}, Exit: slurm.ExitError,
+			}
 		}
 		return t, nil
 	}
@@ -217,13 +240,64 @@ func (q *query) setWindow(w *cmd.World, f cmd.Flags) error {
 	default:
 		q.q.Since = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	}
+	q.start, q.end = q.q.Since, now
 	switch {
 	case f.Has("endtime"):
-		q.q.Until, err = moment("endtime")
+		if q.q.Until, err = moment("endtime"); err != nil {
+			return err
+		}
+		q.end = q.q.Until
 	case q.states != nil && f.Has("starttime"):
 		q.q.Until = q.q.Since // as Slurm: what was in that state at that moment
+		q.end = q.q.Until
 	}
-	return err
+	if layout := "2006-01-02T15:04:05"; q.start.After(q.end) {
+		return fail(w, "Start time (%s) requested is after end time (%s).", q.start.Format(layout), q.end.Format(layout))
+	}
+	return nil
+}
+
+// sayWindow tells, with -v, what is looked at.
+func (q *query) sayWindow(w *cmd.World) {
+	const ctime = "Mon Jan _2 15:04:05 2006"
+	what, from := "Eligible", "Epoch 0"
+	if q.states != nil {
+		what = q.stateNames
+	}
+	if !q.start.IsZero() {
+		from = q.start.Format(ctime)
+	}
+	w.Infof("Jobs %s in the time window from %s to %s", what, from, q.end.Format(ctime))
+}
+
+// inWindow reports whether a job was eligible or, with -s, in one of the states at some time of the window. The server
+// has left out what ended before it or was submitted after it.
+func (q *query) inWindow(j *client.Job) bool {
+	start, end := core.Time(0), core.At(q.end)
+	if !q.start.IsZero() {
+		start = core.At(q.start)
+	}
+	eligible := j.Eligible
+	if j.Start == 0 && j.Flags.Held() {
+		eligible = 0
+	}
+	if j.Start != 0 && (eligible == 0 || eligible > j.Start) {
+		eligible = j.Start
+	}
+	if q.states == nil {
+		return len(q.q.IDs) > 0 || eligible != 0 && eligible <= end
+	}
+	began := j.Start != 0 && j.Start <= end
+	switch {
+	case q.states.Match(core.Pending, 0) && eligible != 0 && eligible <= end &&
+		(j.Start >= start && j.Start != 0 || j.Start == 0 && (j.End == 0 || j.End >= start)):
+		return true
+	case q.states.Match(core.Running, 0) && began && (j.End == 0 || j.End >= start):
+		return true
+	case !j.State.Final():
+		return q.states.Match(j.State, 0) && j.State != core.Pending && j.State != core.Running
+	}
+	return q.states.Match(j.State, 0) && j.End >= start && j.End <= end
 }
 
 func fail(w *cmd.World, format string, args ...any) error {
@@ -264,8 +338,8 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 		cluster = info.Name
 	}
 	list.Jobs = slices.DeleteFunc(list.Jobs, func(j client.Job) bool {
-		return j.Spec == nil || q.states != nil && !q.states.Match(j.State, 0) || len(q.qos) > 0 &&
-			!slices.Contains(q.qos, string(j.Spec.QOS))
+		return j.Spec == nil || !q.inWindow(&j) || len(q.qos) > 0 && !slices.Contains(q.qos, string(j.Spec.QOS)) ||
+			slices.ContainsFunc(q.only, func(keep func(*client.Job) bool) bool { return !keep(&j) })
 	})
 	slices.SortStableFunc(list.Jobs, func(a, b client.Job) int {
 		return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(base(&a), base(&b)), cmp.Compare(task(&a), task(&b)),

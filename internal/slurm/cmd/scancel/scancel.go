@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -69,6 +70,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
+	if _, ok := w.OnlyOurs(ctx, c, f.List("clusters")); !ok {
+		return slurm.ExitError
+	}
 	if f.Has("me") {
 		who, err := c.Whoami(ctx)
 		if err != nil {
@@ -79,8 +83,12 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		}
 	}
 	if f.Has("interactive") {
-		if calls, err = confirm(ctx, w, c, calls); err != nil {
+		var missing bool
+		if calls, missing, err = confirm(ctx, w, c, calls); err != nil {
 			return w.LoadFailed("slurm_load_jobs error", err)
+		}
+		if missing {
+			code = slurm.ExitError
 		}
 	}
 	for i := range calls {
@@ -190,6 +198,10 @@ func send(ctx context.Context, w *cmd.World, c *client.Client, b *client.Cancel,
 			switch {
 			case b.Step != "":
 				w.Infof("Signal %d to step %s.%s", signalOf(b), id, b.Step)
+			case b.Signal != 0 && b.Full:
+				w.Infof("Signal %d to full job %s", b.Signal, id)
+			case b.Signal != 0 && b.Batch:
+				w.Infof("Signal %d to batch job %s", b.Signal, id)
 			case b.Signal != 0:
 				w.Infof("Signal %d to job %s", b.Signal, id)
 			default:
@@ -206,6 +218,9 @@ func send(ctx context.Context, w *cmd.World, c *client.Client, b *client.Cancel,
 		return exitOf(err)
 	}
 	code := 0
+	if len(out.Results) == 0 && len(b.IDs) == 0 && f.Has("verbose") {
+		w.Errorf("No active jobs match ALL job filters, including: %s", filterText(f, b))
+	}
 	for _, r := range out.Results {
 		if r.Error == nil {
 			if f.Has("verbose") && len(b.IDs) == 0 {
@@ -225,6 +240,27 @@ func send(ctx context.Context, w *cmd.World, c *client.Client, b *client.Cancel,
 		}
 	}
 	return code
+}
+
+// filterText lists the filters, each followed by a blank.
+func filterText(f cmd.Flags, b *client.Cancel) string {
+	var out strings.Builder
+	for _, o := range []struct{ name, value string }{
+		{"account", f.Get("account")},
+		{"job_name", f.Get("name")},
+		{"nodelist", f.Get("nodelist")},
+		{"partition", f.Get("partition")},
+		{"qos", strings.ToLower(f.Get("qos"))},
+		{"reservation", f.Get("reservation")},
+		{"state", strings.Join(b.States, ",")},
+		{"user_name", strings.Join(b.Users, ",")},
+		{"wckey", f.Get("wckey")},
+	} {
+		if o.value != "" {
+			fmt.Fprintf(&out, "%s=%s ", o.name, o.value)
+		}
+	}
+	return out.String()
 }
 
 func signalOf(b *client.Cancel) int32 {
@@ -270,21 +306,32 @@ func exitOf(err error) int {
 }
 
 // confirm asks about each job that matches, and keeps those that are said yes to.
-func confirm(ctx context.Context, w *cmd.World, c *client.Client, calls []client.Cancel) ([]client.Cancel, error) {
+func confirm(ctx context.Context, w *cmd.World, c *client.Client, calls []client.Cancel) (
+	out []client.Cancel, missing bool, _ error,
+) {
 	in := bufio.NewReader(w.In)
-	var out []client.Cancel
 	for _, b := range calls {
 		list, err := c.Briefs(ctx, client.JobsQuery{
 			IDs: b.IDs, Users: b.Users, Projects: b.Projects, Partitions: b.Partitions, States: b.States,
 			Names: b.Names, Nodes: b.Nodes,
 		})
 		if err != nil {
-			return nil, err
+			return nil, false, err
+		}
+		for _, id := range b.IDs {
+			if !slices.ContainsFunc(list.Jobs, func(j client.Brief) bool { return sameJob(&j, id) }) {
+				w.Errorf("Kill job error on job id %s: Invalid job id specified", id)
+				missing = true
+			}
 		}
 		for i := range list.Jobs {
 			j := &list.Jobs[i]
 			name := report.JobName(j.ID, j.Base, j.Task, j.Tasks, 0)
-			fmt.Fprintf(w.Out, "Cancel job_id=%s name=%s partition=%s [y/n]? ", name, j.Name, j.Partition)
+			what := "job_id=" + name
+			if b.Step != "" {
+				what = "step_id=" + name + "." + b.Step
+			}
+			fmt.Fprintf(w.Out, "Cancel %s name=%s partition=%s [y/n]? ", what, j.Name, j.Partition)
 			answer, _ := in.ReadString('\n')
 			if a := strings.TrimSpace(answer); a == "y" || a == "Y" {
 				one := b
@@ -293,5 +340,12 @@ func confirm(ctx context.Context, w *cmd.World, c *client.Client, calls []client
 			}
 		}
 	}
-	return out, nil
+	return out, missing, nil
+}
+
+// sameJob reports whether an id names a job: its own, its array's, or its array's with the task.
+func sameJob(j *client.Brief, id string) bool {
+	base, _, _ := strings.Cut(id, "_")
+	base, _, _ = strings.Cut(base, "+")
+	return base == strconv.FormatInt(int64(j.ID), 10) || base == strconv.FormatInt(int64(j.Base), 10) || base != id
 }

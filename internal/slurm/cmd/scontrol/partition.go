@@ -22,10 +22,18 @@ func (s *session) changePartition(ctx context.Context, name string, pairs []pair
 		before = "slurm_create_partition error"
 	}
 	for i := range pairs {
-		if !partitionKey(u, &pairs[i]) {
-			fmt.Fprintf(s.w.Err, "Update of this parameter is not supported: %s\nRequest aborted\n", pairs[i].text)
-			return slurm.ExitError
+		known, good := partitionKey(u, &pairs[i])
+		switch {
+		case pairs[i].sign != 0 || !known:
+			s.w.Errorf("Update of this parameter is not supported: %s\n", pairs[i].text)
+			s.w.Errorf("Request aborted")
+		case !good:
+			s.w.Errorf("Invalid input %s", pairs[i].text)
+		default:
+			continue
 		}
+		fmt.Fprintf(s.w.Err, "%s: No error\n", before)
+		return slurm.ExitError
 	}
 	c, err := s.client()
 	if err == nil {
@@ -38,8 +46,8 @@ func (s *session) changePartition(ctx context.Context, name string, pairs []pair
 	return 0
 }
 
-// partitionKey takes one KEY=VALUE; false where it is not understood.
-func partitionKey(u *client.PartitionChange, p *pair) bool {
+// partitionKey takes one KEY=VALUE: whether the key is known, and its value good.
+func partitionKey(u *client.PartitionChange, p *pair) (known, good bool) {
 	number := func(at **int32) bool {
 		n := int64(0)
 		if !strings.EqualFold(p.value, "UNLIMITED") {
@@ -65,23 +73,25 @@ func partitionKey(u *client.PartitionChange, p *pair) bool {
 	case "default":
 		yes := strings.EqualFold(p.value, "YES")
 		u.Default = &yes
-		return yes || strings.EqualFold(p.value, "NO")
+		return true, yes || strings.EqualFold(p.value, "NO")
 	case "maxtime":
-		return limit(&u.MaxTime)
+		return true, limit(&u.MaxTime)
 	case "defaulttime":
-		return limit(&u.DefaultTime)
+		return true, limit(&u.DefaultTime)
 	case "maxnodes":
-		return number(&u.MaxNodes)
+		return true, number(&u.MaxNodes)
 	case "minnodes":
-		return number(&u.MinNodes)
+		return true, number(&u.MinNodes)
+	case "priority":
+		return true, number(&u.PriorityTier) && number(&u.PriorityFactor)
 	case "prioritytier":
-		return number(&u.PriorityTier)
+		return true, number(&u.PriorityTier)
 	case "priorityjobfactor":
-		return number(&u.PriorityFactor)
+		return true, number(&u.PriorityFactor)
 	default:
-		return false
+		return false, false
 	}
-	return true
+	return true, true
 }
 
 // createPartition reads PartitionName=NAME and what follows.

@@ -55,7 +55,8 @@ func (s *session) create(ctx context.Context, args []string) int {
 		return s.createPartition(ctx, args)
 	}
 	if len(first) < 3 || !strings.HasPrefix("reservationname", first) {
-		return s.unsupported(ctx, args)
+		s.w.Errorf("Invalid creation entity: %s", args[0])
+		return slurm.ExitError
 	}
 	if !pairs {
 		args = args[1:]
@@ -92,6 +93,13 @@ func (s *session) remove(ctx context.Context, args []string) int {
 		return slurm.ExitError
 	}
 	key, name, pair := strings.Cut(args[0], "=")
+	if !pair && len(args) == 1 {
+		s.w.Errorf("Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'")
+		return slurm.ExitError
+	}
+	if !pair {
+		name, pair = args[1], true
+	}
 	if isPartition(strings.ToLower(key)) {
 		return s.deletePartition(ctx, name, args)
 	}
@@ -99,10 +107,8 @@ func (s *session) remove(ctx context.Context, args []string) int {
 		return s.deleteNodes(ctx, name, args)
 	}
 	if lower := strings.ToLower(key); len(lower) < 3 || !strings.HasPrefix("reservationname", lower) {
-		return s.unsupported(ctx, args)
-	}
-	if !pair && len(args) > 1 {
-		name = args[1]
+		s.w.Errorf("Invalid deletion entity: %s", args[0])
+		return slurm.ExitError
 	}
 	c, err := s.client()
 	if err == nil {

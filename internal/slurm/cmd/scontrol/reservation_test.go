@@ -97,7 +97,7 @@ func TestReservationWords(t *testing.T) {
 			args: "create reservation start=now dur=1 users=root burstbuffer=x",
 			err:  "scontrol: error: burstbuffer cannot be reserved here.  No reservation created.\n", code: 1,
 		},
-		{args: "create frob=x", err: "Requested operation not supported on this system\n", code: 1},
+		{args: "create frob=x", err: "scontrol: error: Invalid creation entity: frob=x\n", code: 1},
 	} {
 		c := lab()
 		reservations(c)

@@ -95,6 +95,16 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w: w, json: f.Has("json"), quiet: f.Has("quiet"),
 		show: report.ShowOptions{OneLine: f.Has("oneliner"), Detail: f.Has("details"), Group: cmd.GroupName},
 	}
+	if f.Has("cluster") {
+		c, err := s.client()
+		if err != nil {
+			w.Errorf("%v", err)
+			return slurm.ExitError
+		}
+		if _, ok := w.OnlyOurs(ctx, c, f.List("cluster")); !ok {
+			return slurm.ExitError
+		}
+	}
 	if len(f.Operands) == 0 {
 		return s.prompt(ctx)
 	}
@@ -195,6 +205,8 @@ func jobText(err error) string {
 	switch {
 	case core.ReasonOf(err) == slurm.ReasonJobFinished:
 		return "Job has already finished"
+	case core.ReasonOf(err) == slurm.ReasonDisabled:
+		return slurm.ErrorText(err)
 	case core.CodeOf(err) == core.Denied:
 		return "Invalid user id"
 	case core.CodeOf(err) == core.NotFound && core.ReasonOf(err) == "":
@@ -235,6 +247,7 @@ func (s *session) jobIDs(ctx context.Context, c *client.Client, words []string) 
 		return nil, slurm.ExitError
 	}
 	for _, word := range cmd.SplitList(strings.Join(words, ",")) {
+		given := word
 		key, value, named := strings.Cut(word, "=")
 		switch {
 		case named && (strings.EqualFold(key, "jobname") || strings.EqualFold(key, "name")):
@@ -250,7 +263,13 @@ func (s *session) jobIDs(ctx context.Context, c *client.Client, words []string) 
 			word = value
 		}
 		if word == "" || word[0] < '0' || word[0] > '9' {
-			fmt.Fprintf(s.w.Err, "Invalid job id specified: %s\n", word)
+			fmt.Fprintf(s.w.Err, "Invalid job id specified for job %s\n", given)
+			if call := map[string]string{
+				"hold": "slurm_suspend", "release": "slurm_suspend", "uhold": "slurm_suspend",
+				"suspend": "slurm_suspend", "resume": "slurm_suspend",
+			}[strings.ToLower(s.verb)]; call != "" {
+				fmt.Fprintf(s.w.Err, "%s error: Invalid job id specified\n", call)
+			}
 			code = slurm.ExitError
 			continue
 		}
@@ -275,12 +294,21 @@ func (s *session) release(ctx context.Context, args []string) int {
 }
 
 func (s *session) requeue(ctx context.Context, args []string) int {
-	return s.each(ctx, skipWord(args, "incomplete"), "", &client.Update{Requeue: true})
+	rest := skipWord(args, "incomplete")
+	return s.each(ctx, rest, "", &client.Update{Requeue: true, Incomplete: len(rest) < len(args)})
 }
 
 func (s *session) requeueHold(ctx context.Context, args []string) int {
 	yes := true
-	return s.each(ctx, skipWord(args, "incomplete"), "", &client.Update{Requeue: true, Hold: &yes})
+	rest := skipWord(args, "incomplete")
+	u := &client.Update{Requeue: true, Hold: &yes, Incomplete: len(rest) < len(args)}
+	if len(rest) > 0 {
+		key, value, _ := strings.Cut(strings.ToLower(rest[0]), "=")
+		if key == "state" && len(value) >= 2 && strings.HasPrefix("specialexit", strings.ReplaceAll(value, "_", "")) {
+			u.Special, rest = true, rest[1:]
+		}
+	}
+	return s.each(ctx, rest, "", u)
 }
 
 func (s *session) suspend(ctx context.Context, args []string) int {
@@ -315,6 +343,10 @@ func (s *session) waitJob(ctx context.Context, args []string) int {
 	}
 	for {
 		list, err := c.Job(ctx, args[0])
+		if core.CodeOf(err) == core.NotFound {
+			s.w.Infof("Problem running job %s", args[0])
+			return slurm.ExitError
+		}
 		if err != nil {
 			return s.w.LoadFailed("slurm_load_jobs error", err)
 		}

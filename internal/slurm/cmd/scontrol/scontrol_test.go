@@ -175,7 +175,7 @@ func TestBadAsks(t *testing.T) {
 	t.Parallel()
 	c := lab()
 	s := c.Start(t)
-	for _, word := range strings.Fields("ArrayTaskThrottle=-1 ArrayTaskThrottle=x ArrayTaskThrottle+=1 Account= " +
+	for _, word := range strings.Fields("ArrayTaskThrottle=-1 ArrayTaskThrottle=x Account= " +
 		"NumNodes=0 NumNodes=a NumCPUs=0 NumTasks=4.5 " +
 		"MinMemoryNode=lots Requeue=2 CPUsPerTask=0 Gres=gpu:x:y") {
 		p, _ := parsePair(word)
@@ -247,7 +247,7 @@ func TestChanges(t *testing.T) {
 			"specified\n", code: 1},
 		{args: "requeue 99999", err: "Invalid job id specified for job 99999\n", code: 1},
 		{args: "update foo=bar", err: "No valid entity in update command\nInput line must include \"NodeName\", " +
-			"\"JobId\" or \"PartitionName\"\n", code: 1},
+			"\"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"\n", code: 1},
 		{args: "show node zz", err: "Node zz not found\n", code: 1},
 		{args: "show partition zz", err: "Partition zz not found\n", code: 1},
 	} {

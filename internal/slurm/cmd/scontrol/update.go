@@ -3,7 +3,6 @@ package scontrol
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +34,9 @@ func parsePair(word string) (pair, bool) {
 // update finds out what kind of record is meant by its key.
 func (s *session) update(ctx context.Context, args []string) int {
 	var pairs []pair
+	if len(args) > 1 && !strings.Contains(args[0], "=") { // the entity and its name, with a blank between them
+		args = append([]string{args[0] + "=" + args[1]}, args[2:]...)
+	}
 	for _, word := range args {
 		p, ok := parsePair(word)
 		if !ok {
@@ -45,6 +47,9 @@ func (s *session) update(ctx context.Context, args []string) int {
 	}
 	// a job has a reservation too
 	isJob := slices.ContainsFunc(pairs, func(p pair) bool { return p.key == "jobid" || p.key == "job" })
+	if !isJob && len(pairs) > 0 && (pairs[0].key == "jobname" || pairs[0].key == "name") {
+		return updateByName(ctx, s, pairs)
+	}
 	for i, p := range pairs {
 		rest := append(append([]pair{}, pairs[:i]...), pairs[i+1:]...)
 		switch {
@@ -61,8 +66,45 @@ func (s *session) update(ctx context.Context, args []string) int {
 			return slurm.ExitError
 		}
 	}
-	fmt.Fprintln(s.w.Err, "No valid entity in update command\nInput line must include \"NodeName\", \"JobId\" or "+
-		"\"PartitionName\"")
+	fmt.Fprintln(s.w.Err, "No valid entity in update command\nInput line must include \"NodeName\", \"PartitionName\", "+
+		"\"Reservation\", \"JobId\", or \"SlurmctldDebug\"")
+	return slurm.ExitError
+}
+
+// updateByName changes all live jobs of a name, those of one user if the command says which.
+func updateByName(ctx context.Context, s *session, pairs []pair) int {
+	name, uid, rest := pairs[0].value, "", []pair{}
+	for _, p := range pairs[1:] {
+		if p.key == "userid" {
+			uid = p.value
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	c, err := s.client()
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	list, err := c.Jobs(ctx, client.JobsQuery{Names: []string{name}})
+	if err != nil {
+		return s.w.LoadFailed("slurm_load_jobs error", err)
+	}
+	var ids []string
+	for i := range list.Jobs {
+		j := &list.Jobs[i]
+		if uid == "" || strconv.FormatUint(uint64(j.Spec.UID), 10) == uid || string(j.Spec.User) == uid {
+			ids = append(ids, strconv.FormatInt(int64(j.ID), 10))
+		}
+	}
+	switch {
+	case len(ids) > 0:
+		return s.updateJobs(ctx, strings.Join(ids, ","), rest)
+	case uid != "":
+		s.w.Errorf("No jobs with user ID %s and name '%s'", uid, name)
+	default:
+		s.w.Errorf("No jobs with name '%s'", name)
+	}
 	return slurm.ExitError
 }
 
@@ -76,6 +118,10 @@ func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 	u := &client.Update{}
 	var relative *pair
 	for i, p := range pairs {
+		if p.sign != 0 && p.key != "timelimit" {
+			s.w.Errorf("Option %s does not accept [+|-]= syntax", p.text)
+			return slurm.ExitError
+		}
 		switch p.key {
 		case "endtime":
 			relative = &pairs[i]
@@ -263,12 +309,15 @@ var nodeActions = map[string]core.NodeVerb{
 func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) int {
 	u := &client.UpdateNode{}
 	for _, p := range pairs {
+		if p.sign != 0 {
+			p.key = "" // nothing of a node is added to
+		}
 		switch p.key {
 		case "state":
 			action, ok := nodeActions[strings.ToUpper(p.value)]
 			if !ok {
-				fmt.Fprintf(s.w.Err, "Invalid input: %s\nRequest aborted\nValid states are: %s\n", p.text,
-					strings.Join(slices.Sorted(maps.Keys(nodeActions)), " "))
+				fmt.Fprintf(s.w.Err, "Invalid input: %s\nRequest aborted\nValid states are: NoResp DRAIN FAIL FUTURE RESUME "+
+					"POWER_DOWN POWER_UP UNDRAIN\nNot all states are valid given a node's prior state\n", p.text)
 				return slurm.ExitError
 			}
 			u.State = action

@@ -77,6 +77,13 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
+	cluster, ok := w.OnlyOurs(ctx, c, f.List("clusters"))
+	if !ok {
+		return slurm.ExitError
+	}
+	if cluster != "" && !f.Has("json") && !f.Has("noheader") {
+		fmt.Fprintf(w.Out, "CLUSTER: %s\n", cluster)
+	}
 	for {
 		if code := show(ctx, w, c, q, f); code != 0 || every == 0 {
 			return code
@@ -93,13 +100,33 @@ func fail(w *cmd.World, format string, args ...any) error {
 	return &slurm.Complaint{Lines: []string{w.Name + ": error: " + fmt.Sprintf(format, args...)}, Exit: slurm.ExitError}
 }
 
+// conflict refuses --all beside partitions. Of an option and the other's variable the option wins.
+func conflict(w *cmd.World, f cmd.Flags) error {
+	const text = "Conflicting options, %s and %s, specified. Please choose one or the other."
+	_, all := w.Lookup("SINFO_ALL")
+	_, part := w.Lookup("SINFO_PARTITION")
+	switch {
+	case f.Has("all") && f.Has("partition"):
+		return fail(w, text, "-a", "-p")
+	case !f.Has("all") && !f.Has("partition") && all && part:
+		return fail(w, text, "SINFO_ALL", "SINFO_PARTITION")
+	}
+	return nil
+}
+
 func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
+	if err := conflict(w, f); err != nil {
+		return report.InfoQuery{}, err
+	}
 	q := report.InfoQuery{
 		PerNode: f.Has("Node"), Exact: f.Has("exact"), Reasons: f.Has("list-reasons"), Summary: f.Has("summarize"),
-		Partitions: cmd.SplitList(cmp.Or(f.Get("partition"), w.Getenv("SINFO_PARTITION"))), States: f.List("states"),
+		Partitions: f.List("partition"), States: f.List("states"), Responding: f.Has("responding"),
+	}
+	if !f.Has("partition") && !f.Has("all") {
+		q.Partitions = cmd.SplitList(w.Getenv("SINFO_PARTITION"))
 	}
 	for _, word := range q.States {
-		for _, part := range strings.Split(word, "+") {
+		for _, part := range strings.FieldsFunc(word, report.StateSign) {
 			if !report.ValidNodeState(part) {
 				return q, fail(w, "Bad state string: %q", word)
 			}
@@ -114,6 +141,10 @@ func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
 			return q, fail(w, "Invalid node name %s", f.Get("nodes"))
 		}
 		q.Nodes = names
+	}
+	if strings.EqualFold(f.Get("Format"), "all") {
+		q.Format = report.AllColumns(report.InfoFields)
+		return q, nil
 	}
 	if f.Has("Format") {
 		cols, err := report.ParseLongFormat(report.InfoFields, f.Get("Format"))
@@ -193,6 +224,9 @@ func show(ctx context.Context, w *cmd.World, c *client.Client, q report.InfoQuer
 	rows := report.InfoRows(info.Partitions, list.Nodes, q)
 	if (f.Has("format") || f.Has("Format")) && !mentionsPartition(q.Format) && !q.PerNode {
 		rows = report.MergePartitions(rows, q)
+	}
+	if sort := cmp.Or(f.Get("sort"), w.Getenv("SINFO_SORT")); sort != "" {
+		report.SortBy(report.InfoFields, sort, rows)
 	}
 	report.FitColumns(q.Format, rows)
 	if !f.Has("noheader") {

@@ -3,6 +3,7 @@ package squeue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,9 @@ type query struct {
 	room       int
 	every      time.Duration
 	single     string // the only job asked for
+	licenses   []string
+	// a pending job is listed once for each of its partitions
+	perPartition bool
 }
 
 func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) (*query, error) {
@@ -50,6 +54,8 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 		steps: f.Has("steps"), stepIDs: f.List("steps"), json: f.Has("json"), start: f.Has("start"), room: grammar.ArrayText,
 		qos: cmd.SplitList(get("qos", "SQUEUE_QOS")), resv: f.List("reservation"), stamp: f.Has("long") && !f.Has("noheader"),
 	}
+	q.licenses, q.perPartition = cmd.SplitList(get("licenses", "SQUEUE_LICENSES")), f.Has("priority") ||
+		w.Getenv("SQUEUE_PRIORITY") != ""
 	if text, ok := w.Lookup("SLURM_BITSTR_LEN"); ok {
 		if n, err := strconv.Atoi(text); err == nil && n >= 0 {
 			q.room = n
@@ -89,6 +95,9 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 		if err != nil {
 			return nil, complaint(w, "Invalid node name %s", f.Get("nodelist"))
 		}
+		if err := checkNodes(ctx, w, c, names); err != nil {
+			return nil, err
+		}
 		q.q.Nodes = names
 	}
 	if err := q.setUsers(ctx, w, c, f.Has("me"), cmd.SplitList(get("users", "SQUEUE_USERS"))); err != nil {
@@ -98,6 +107,35 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 		return nil, err
 	}
 	return q, q.setFormat(w, f)
+}
+
+// checkNodes complains of the first name that no node has.
+func checkNodes(ctx context.Context, w *cmd.World, c *client.Client, names []string) error {
+	list, err := c.Nodes(ctx)
+	if err != nil {
+		return &slurm.Complaint{Lines: []string{"slurm_load_node error: " + slurm.ErrorText(err)}, Exit: slurm.ExitError}
+	}
+	known := make(map[string]bool, len(list.Nodes))
+	for i := range list.Nodes {
+		known[string(list.Nodes[i].Name)] = true
+	}
+	for _, name := range names {
+		if !known[name] {
+			return complaint(w, "Invalid node name %s", name)
+		}
+	}
+	return nil
+}
+
+// usesLicense reports whether a job asks for one of some licenses.
+func usesLicense(spec *core.Spec, names []string) bool {
+	for _, part := range cmd.SplitList(strings.ReplaceAll(spec.More().Licenses.String(), "|", ",")) {
+		name, _, _ := strings.Cut(part, ":")
+		if slices.Contains(names, name) {
+			return true
+		}
+	}
+	return false
 }
 
 func complaint(w *cmd.World, format string, args ...any) error {

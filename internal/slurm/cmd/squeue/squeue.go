@@ -20,7 +20,8 @@ import (
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
-	{Long: "account", Short: 'A', Arg: getopt.RequiredArg},
+	{Key: "account", Long: "accounts", Short: 'A', Arg: getopt.RequiredArg},
+	{Key: "account", Long: "account", Arg: getopt.RequiredArg},
 	{Long: "all", Short: 'a'},
 	{Long: "array", Short: 'r'},
 	{Long: "array-unique"},
@@ -34,13 +35,15 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "json", Arg: getopt.OptionalArg},
 	{Long: "long", Short: 'l'},
 	{Long: "licenses", Short: 'L', Arg: getopt.RequiredArg},
-	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg},
+	{Key: "clusters", Long: "clusters", Short: 'M', Arg: getopt.RequiredArg},
+	{Key: "clusters", Long: "cluster", Arg: getopt.RequiredArg},
 	{Long: "me"},
 	{Long: "name", Short: 'n', Arg: getopt.RequiredArg},
 	{Long: "noconvert"},
 	{Long: "format", Short: 'o', Arg: getopt.RequiredArg},
 	{Long: "Format", Short: 'O', Arg: getopt.RequiredArg},
-	{Long: "partition", Short: 'p', Arg: getopt.RequiredArg},
+	{Key: "partition", Long: "partitions", Short: 'p', Arg: getopt.RequiredArg},
+	{Key: "partition", Long: "partition", Arg: getopt.RequiredArg},
 	{Long: "priority", Short: 'P'},
 	{Long: "qos", Short: 'q', Arg: getopt.RequiredArg},
 	{Long: "reservation", Short: 'R', Arg: getopt.RequiredArg},
@@ -55,7 +58,9 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Key: "users", Long: "user", Arg: getopt.RequiredArg},
 	{Long: "verbose", Short: 'v'},
 	{Long: "version", Short: 'V'},
-	{Long: "nodelist", Short: 'w', Arg: getopt.RequiredArg},
+	{Key: "nodelist", Long: "nodelist", Short: 'w', Arg: getopt.RequiredArg},
+	{Key: "nodelist", Long: "node", Arg: getopt.RequiredArg},
+	{Key: "nodelist", Long: "nodes", Arg: getopt.RequiredArg},
 	{Long: "yaml", Arg: getopt.OptionalArg},
 	{Long: "help"},
 	{Long: "usage"},
@@ -76,9 +81,16 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
+	cluster, ok := w.OnlyOurs(ctx, c, f.List("clusters"))
+	if !ok {
+		return slurm.ExitError
+	}
 	q, err := newQuery(ctx, w, c, f)
 	if err != nil {
 		return w.Complain(err)
+	}
+	if cluster != "" && !q.json && !q.noHeader {
+		fmt.Fprintf(w.Out, "CLUSTER: %s\n", cluster)
 	}
 	for {
 		if code := q.show(ctx, w, c); code != 0 || q.every == 0 {
@@ -132,7 +144,7 @@ func (q *query) load(ctx context.Context, c *client.Client) ([]report.QueueRow, 
 	if q.noRows {
 		return nil, nil
 	}
-	full := q.json || q.q.History || report.NeedsFull(q.cols) || q.sortNeedsFull() || len(q.resv) > 0
+	full := q.json || q.q.History || report.NeedsFull(q.cols) || q.sortNeedsFull() || len(q.resv)+len(q.licenses) > 0
 	var rows []report.QueueRow
 	if full {
 		list, err := c.Jobs(ctx, q.q)
@@ -173,7 +185,29 @@ func (q *query) load(ctx context.Context, c *client.Client) ([]report.QueueRow, 
 	if q.array {
 		rows = expand(rows)
 	}
+	if q.perPartition {
+		rows = perPartition(rows)
+	}
 	return rows, nil
+}
+
+// perPartition makes a row of every partition that a pending job may start in.
+func perPartition(rows []report.QueueRow) []report.QueueRow {
+	var out []report.QueueRow
+	for i := range rows {
+		names := strings.Split(string(rows[i].Partition), ",")
+		if rows[i].State != core.Pending || len(names) < 2 {
+			out = append(out, rows[i])
+			continue
+		}
+		for _, name := range names {
+			r, b := rows[i], *rows[i].Brief
+			b.Partition = core.PartitionName(name)
+			r.Brief = &b
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 func (q *query) wants(r *report.QueueRow) bool {
@@ -181,6 +215,9 @@ func (q *query) wants(r *report.QueueRow) bool {
 		return false
 	}
 	if len(q.qos) > 0 && !slices.Contains(q.qos, string(r.QOS)) {
+		return false
+	}
+	if len(q.licenses) > 0 && !usesLicense(r.Job.Spec, q.licenses) {
 		return false
 	}
 	return len(q.resv) == 0 || slices.Contains(q.resv, r.Job.Spec.More().Reservation)
