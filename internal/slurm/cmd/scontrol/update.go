@@ -231,7 +231,7 @@ func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 		}
 	}
 	if relative != nil {
-		if code := s.addTime(ctx, ids, relative, u); code != 0 {
+		if code := addTime(ctx, s, ids, relative, u); code != 0 {
 			return code
 		}
 	}
@@ -255,7 +255,7 @@ func timeLimit(text string) (core.Seconds, bool) {
 }
 
 // addTime turns TimeLimit+= and -=, and EndTime of a job that runs, into a limit, from what the job has.
-func (s *session) addTime(ctx context.Context, id string, p *pair, u *client.Update) int {
+func addTime(ctx context.Context, s *session, id string, p *pair, u *client.Update) int {
 	delta, ok := core.Seconds(0), true
 	var end time.Time
 	if p.key == "endtime" {
