@@ -48,10 +48,13 @@ type session struct {
 	verb  string // the command that runs, as it was written
 }
 
+// verb is what a command does with its arguments.
+type verb func(s *session, ctx context.Context, args []string) int
+
 // verbs are the commands, in the order in which short forms find them.
 var verbs = []struct {
 	name string
-	run  func(s *session, ctx context.Context, args []string) int
+	run  verb
 }{
 	{"show", (*session).showEntity},
 	{"update", (*session).update},
@@ -61,8 +64,8 @@ var verbs = []struct {
 	{"release", (*session).release},
 	{"requeue", (*session).requeue},
 	{"requeuehold", (*session).requeueHold},
-	{"suspend", (*session).suspend},
-	{"resume", (*session).resume},
+	{"suspend", suspension(true)},
+	{"resume", suspension(false)},
 	{"ping", (*session).ping},
 	{"write", (*session).write},
 	{"version", func(s *session, _ context.Context, _ []string) int { return s.w.PrintVersion() }},
@@ -311,14 +314,11 @@ func (s *session) requeueHold(ctx context.Context, args []string) int {
 	return s.each(ctx, rest, "", u)
 }
 
-func (s *session) suspend(ctx context.Context, args []string) int {
-	yes := true
-	return s.each(ctx, args, "slurm_suspend", &client.Update{Suspend: &yes})
-}
-
-func (s *session) resume(ctx context.Context, args []string) int {
-	no := false
-	return s.each(ctx, args, "slurm_suspend", &client.Update{Suspend: &no})
+// suspension is the verb that stops jobs, or lets them go on.
+func suspension(stop bool) verb {
+	return func(s *session, ctx context.Context, args []string) int {
+		return s.each(ctx, args, "slurm_suspend", &client.Update{Suspend: &stop})
+	}
 }
 
 func skipWord(args []string, word string) []string {
