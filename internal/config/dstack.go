@@ -20,6 +20,10 @@ type Dstack struct {
 	ManagersManageSecrets bool `yaml:"managers_manage_secrets"`
 	// a run that finds no free nodes within seconds fails with "no capacity", as in dstack, instead of waiting for them
 	FailBusy bool `yaml:"fail_busy"`
+	// images of containers that name none, of those with nvcc and of those with docker; empty: dstack's own
+	BaseImage   string `yaml:"base_image"`
+	DevelImage  string `yaml:"devel_image"`
+	DockerImage string `yaml:"docker_image"`
 	// the largest archive of files, or of changes to a repository, that is taken
 	Upload Size `yaml:"upload"`
 	// of all that one user has uploaded

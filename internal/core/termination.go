@@ -103,7 +103,7 @@ func (j *Job) RunTermination() Termination {
 		return RunEndRetryExceeded
 	case t == EndDone:
 		return RunEndJobsDone
-	case t == EndByUser:
+	case t == EndByUser, t == EndInactivity: // nobody used it any more: it did not fail; its job says why it ended
 		return RunEndStopped
 	case t == EndAborted:
 		return RunEndAborted

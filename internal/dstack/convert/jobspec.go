@@ -14,11 +14,11 @@ import (
 func JobName(run string, num int) string { return fmt.Sprintf("%s-%d-0", run, num) }
 
 // JobSpecs describes the jobs of a run, one a node.
-func (s *Spec) JobSpecs(run, projectRuntime string) []*wire.JobSpec {
+func (s *Spec) JobSpecs(run, projectRuntime string, site Images) []*wire.JobSpec {
 	n := s.Nodes()
 	out := make([]*wire.JobSpec, s.told(n))
 	for i := range out {
-		out[i] = s.jobSpec(run, projectRuntime, i, n)
+		out[i] = s.jobSpec(run, projectRuntime, i, n, site)
 	}
 	return out
 }
@@ -39,7 +39,7 @@ func (s *Spec) told(nodes int) int {
 	return min(nodes, MaxNodes, max(few, maxTold/len(data)))
 }
 
-func (s *Spec) jobSpec(run, projectRuntime string, num, of int) *wire.JobSpec {
+func (s *Spec) jobSpec(run, projectRuntime string, num, of int, site Images) *wire.JobSpec {
 	r, p := s.Configuration.Run(), s.Policy()
 	contained := s.Contained(projectRuntime)
 	env, err := json.Marshal(r.Env)
@@ -60,7 +60,7 @@ func (s *Spec) jobSpec(run, projectRuntime string, num, of int) *wire.JobSpec {
 	}
 	s.inGroup(j, shellOf(r, contained))
 	if contained {
-		j.ImageName = imageOf(r, Images{})
+		j.ImageName = imageOf(r, site)
 	}
 	if r.SingleBranch != nil {
 		j.SingleBranch = *r.SingleBranch

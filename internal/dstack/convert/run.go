@@ -16,6 +16,7 @@ type View struct {
 	Now      core.Time
 	Node     func(core.NodeName) *core.Node // nil: it is gone
 	Listener attach.Listener                // where jobs are reached by SSH
+	Images   Images                         // of containers that name none
 	// FleetOf names the fleet of a node, which may be a partition, and its id.
 	FleetOf func(n *core.Node, part core.PartitionName) wire.NamedID
 
@@ -116,7 +117,7 @@ func runMessage(status string, at stage, j *core.Job) string {
 
 // jobs shows a run node by node.
 func (v *View) jobs(r *Shown, at stage) []wire.Job {
-	specs := r.Spec.JobSpecs(r.Run.Name, r.Job.Spec.Runtime)
+	specs := r.Spec.JobSpecs(r.Run.Name, r.Job.Spec.Runtime, v.Images)
 	out := make([]wire.Job, len(specs))
 	for rank, spec := range specs {
 		out[rank] = wire.Job{Spec: spec, Submissions: v.submissions(r, at, rank)}

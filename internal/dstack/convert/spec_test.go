@@ -107,7 +107,7 @@ func TestPlansAsRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 			same(t, "stored", again, rec.Effective)
-			jobs := eff.JobSpecs(eff.Name(), "")
+			jobs := eff.JobSpecs(eff.Name(), "", Images{})
 			if len(jobs) != len(rec.Jobs) {
 				t.Fatalf("%d jobs, want %d", len(jobs), len(rec.Jobs))
 			}
@@ -165,7 +165,7 @@ func TestNodesAreBounded(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		s := &Spec{Configuration: *c}
-		if n := len(s.JobSpecs("t", "")); n < 1 || n > maxTold/100_000 {
+		if n := len(s.JobSpecs("t", "", Images{})); n < 1 || n > maxTold/100_000 {
 			t.Errorf("%s: told of %d", name, n)
 		}
 		if _, err := s.Submit(Options{Name: "t"}); err == nil || !strings.Contains(err.Error(), "at most") {

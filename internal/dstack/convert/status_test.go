@@ -158,7 +158,7 @@ func TestStatuses(t *testing.T) {
 			core.Job{
 				State: core.Cancelled, Reason: core.ReasonInactivity, Attempt: 1, Alloc: on, Stop: stop(core.Cancelled, "", false),
 			},
-			"", "", "failed failed job_failed", "terminated terminated inactivity_duration_exceeded", -1,
+			"", "", "terminated terminated stopped_by_user", "terminated terminated inactivity_duration_exceeded", -1,
 			"inactivity duration exceeded", "",
 		},
 	} {
@@ -258,7 +258,7 @@ func TestJobsOfGroups(t *testing.T) {
 	t.Parallel()
 	s := read(t, []byte(`{"run_name": "g", "configuration": {"type": "task", "image": "box:1", "groups": [
 		{"name": "head", "commands": ["lead"]}, {"name": "crew", "nodes": 2, "commands": ["follow", "end"]}]}}`))
-	jobs := s.JobSpecs("g", "")
+	jobs := s.JobSpecs("g", "", Images{})
 	if len(jobs) != 3 || jobs[0].NodeGroupName != "head" || jobs[2].NodeGroupName != "crew" ||
 		jobs[2].NodeGroupIndex != 1 || jobs[2].NodeGroupJobIndex != 1 ||
 		jobs[1].Commands[3] != "follow && end" || jobs[2].JobName != "g-2-0" {

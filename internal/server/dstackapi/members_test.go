@@ -53,6 +53,9 @@ func TestChangesOfAProjectMeet(t *testing.T) {
 			admin.Get("/api/projects/lab/add_members",
 				fmt.Sprintf(`{"members":[{"username":"u%d","project_role":"user"}]}`, i), nil)
 		})
+		if i%3 > 0 {
+			continue
+		}
 		all.Go(func() {
 			admin.Get("/api/projects/lab/update", fmt.Sprintf(`{"is_public":true,"templates_repo":"r%d"}`, i), nil)
 		})
@@ -86,4 +89,54 @@ func TestReadKeysAreAudited(t *testing.T) {
 		return n
 	}
 	s.Await("the read is in the audit log", func() bool { return count() > 0 })
+}
+
+// A manager who plans a run of somebody else as it is changes it in place, although what is private of it is not shown.
+func TestPlanOfAManager(t *testing.T) {
+	t.Parallel()
+	s, ada, _ := cluster(t)
+	bob := dstackapitest.New(t, s, "bob", core.RoleNone)
+	ada.Get("/api/projects/main/add_members", map[string]any{
+		"members": []map[string]any{{"username": "bob", "project_role": "manager"}},
+	}, nil)
+	key := `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKf1V0pZ9M5s3xM1rN3c0zqzqI1b1mZb8Xn2q1kq8YyG`
+	mine := spec("hers", `{"env": {"TOKEN": "hush"}}`)
+	mine["ssh_key_pub"] = key
+	apply(ada, mine, false)
+	next := spec("hers", `{"env": {"TOKEN": "hush"}, "priority": 7}`)
+	next["ssh_key_pub"] = key
+	var plan wire.RunPlan
+	bob.Get(project+"runs/get_plan", map[string]any{"run_spec": next}, &plan)
+	if plan.Action != wire.ActionUpdate {
+		t.Errorf("the plan is to %s", plan.Action)
+	}
+	if strings.Contains(string(plan.CurrentResource.RunSpec), "hush") {
+		t.Errorf("the manager is shown %s", plan.CurrentResource.RunSpec)
+	}
+}
+
+// A site's own images are those of runs that name none, in the plan and in the job.
+func TestImagesOfTheSite(t *testing.T) {
+	t.Parallel()
+	s, ada, _ := cluster(t, "dstack.base_image=lab/base:2", "dstack.devel_image=lab/devel:2",
+		"dstack.docker_image=lab/dind:2")
+	for change, want := range map[string]string{
+		`{"image": null, "python": "3.12"}`: "lab/base:2", `{"image": null, "nvcc": true}`: "lab/devel:2",
+		`{"image": null, "docker": true}`: "lab/dind:2", `{}`: "lab/base:1",
+	} {
+		one := spec("", change)
+		var plan wire.RunPlan
+		ada.Get(project+"runs/get_plan", map[string]any{"run_spec": one}, &plan)
+		if got := plan.JobPlans[0].JobSpec.ImageName; got != want {
+			t.Errorf("%s: the plan has image %s", change, got)
+		}
+		run := apply(ada, one, false)
+		if got := run.Jobs[0].Spec.ImageName; got != want {
+			t.Errorf("%s: the run has image %s", change, got)
+		}
+		j := s.Job(core.JobID(run.BiremeJob))
+		if box := j.Spec.More().Container; box == nil || box.Image != want {
+			t.Errorf("%s: the job has container %+v", change, box)
+		}
+	}
 }

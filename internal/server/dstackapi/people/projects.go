@@ -112,7 +112,7 @@ func (a *People) current(c *front.Call, name core.ProjectName) (any, error) {
 }
 
 // changeTries bounds how often a change of a project is made again because somebody else's came between.
-const changeTries = 10
+const changeTries = 100
 
 // change changes the project of a call as it is at that moment: what others change at the same time stays.
 func change(a *People, c *front.Call, edit func(p *core.Project) error) (any, error) {

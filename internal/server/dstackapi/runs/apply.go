@@ -211,7 +211,7 @@ func (l *look) submission(s *convert.Spec, name string, raw []byte) (*jobs.Forei
 	ctx, at := l.c.Context(), l.places()
 	sub, err := s.Submit(convert.Options{
 		Name: name, Project: l.c.Project.Name, Runtime: l.runtime(), Now: time.Now(), Places: at,
-		FailBusy: l.a.Settings().Dstack.FailBusy, Secret: l.secret,
+		FailBusy: l.a.Settings().Dstack.FailBusy, Secret: l.secret, Images: l.Images,
 		From: core.Origin{Command: config.Value(s.ConfigurationPath), Line: "dstack apply"},
 		Job: func(run string) (string, error) {
 			r, err := l.find(ctx, l.c.Project.Name, run)

@@ -89,7 +89,7 @@ func (a *Runs) plan(c *front.Call, in *planBody) (any, error) {
 	if in.MaxOffers != nil {
 		most = *in.MaxOffers
 	}
-	specs := eff.JobSpecs(name, l.runtime())
+	specs := eff.JobSpecs(name, l.runtime(), l.Images)
 	most = min(most, max(1, maxOffers/max(1, len(specs))))
 	for _, spec := range specs {
 		p := wire.JobPlan{JobSpec: spec, Offers: []wire.Offer{}, TotalOffers: len(offers)}
@@ -125,7 +125,7 @@ func (l *look) current(ctx context.Context, out *wire.RunPlan, eff *convert.Spec
 	if r.Ended != 0 {
 		return nil
 	}
-	old, err := l.spec(ctx, r, nil)
+	old, err := l.readSpec(ctx, r, nil) // all of it, also for a manager, who is shown less: as applying compares it
 	if err != nil {
 		return err
 	}

@@ -76,8 +76,10 @@ type look struct {
 
 func (a *Runs) look(c *front.Call) *look {
 	l := &look{a: a, c: c, v: a.ViewOf(c.Caller, c.Snap)}
+	site := &a.Settings().Dstack
 	l.View = convert.View{
-		Now: a.Now(c.Snap), WithJobs: true, Submissions: -1, Listener: a.listener(c),
+		Images: convert.Images{Base: site.BaseImage, Devel: site.DevelImage, Docker: site.DockerImage},
+		Now:    a.Now(c.Snap), WithJobs: true, Submissions: -1, Listener: a.listener(c),
 		Node: func(name core.NodeName) *core.Node {
 			n, ok := c.Snap.Node(name)
 			if !ok {
