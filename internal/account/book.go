@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	foundAge  = time.Minute
-	failedAge = 10 * time.Second // an account that is made is there soon after
-	patience  = 3 * time.Second  // for getent; a directory that is away must not hold its callers longer
-	maxKept   = 4096
-	maxAnswer = 1 << 20
-	maxAsking = 8 // getents at once
+	foundAge      = time.Minute
+	failedAge     = 10 * time.Second // an account that is made is there soon after
+	getentTimeout = 3 * time.Second  // for getent; a directory that is away must not hold its callers longer
+	maxKept       = 4096
+	maxAnswer     = 1 << 20
+	maxAsking     = 8 // getents at once
 )
 
 // Book answers for one machine's accounts and remembers what it said for a while. The zero value is this machine's.
@@ -186,7 +186,7 @@ func (b *Book) getent(database, key string) ([]byte, error) {
 	if run == nil {
 		run = runGetent
 	}
-	return run([]string{"getent", database, key}, patience)
+	return run([]string{"getent", database, key}, getentTimeout)
 }
 
 // NotFound is getent's exit code for a key nobody has.

@@ -24,10 +24,10 @@ import (
 
 // Bounds of the programs that are run for the node itself.
 const (
-	programPatience = time.Minute     // as Slurm gives its health program
-	rebootPatience  = 5 * time.Minute // a program that restarts the machine should have done so
-	enginePatience  = 10 * time.Second
-	maxMessage      = 200 // of what a program says, in bytes
+	programTimeout = time.Minute     // as Slurm gives its health program
+	rebootTimeout  = 5 * time.Minute // a program that restarts the machine should have done so
+	engineTimeout  = 10 * time.Second
+	maxMessage     = 200 // of what a program says, in bytes
 )
 
 // doctor looks after the node. Texts say which bound is passed, not by how much, so that what has not changed is not
@@ -91,7 +91,7 @@ func (d *doctor) ask(ctx context.Context, program string) []core.NodeFault {
 	if program == "" {
 		return nil
 	}
-	text, err := d.a.runProgram(ctx, program, programPatience)
+	text, err := d.a.runProgram(ctx, program, programTimeout)
 	if err == nil {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (d *doctor) look(ctx context.Context, set *wire.HealthSettings) (out []core
 			add("engine", set.Engine, "this node is to make containers by %s, which is not there", kind)
 		}
 	} else if on(set.Engine) {
-		inner, cancel := context.WithTimeout(ctx, enginePatience)
+		inner, cancel := context.WithTimeout(ctx, engineTimeout)
 		if err := d.a.containers.engine.Ping(inner); err != nil {
 			add("engine", set.Engine, "%v", err)
 		}
@@ -309,7 +309,7 @@ func (a *Agent) reboot(order wire.Reboot) {
 		a.log.Warn("restarting the machine", "program", program)
 		text, err := "the settings name no program", error(fs.ErrNotExist)
 		if program != "" {
-			text, err = a.runProgram(context.WithoutCancel(a.life), program, rebootPatience)
+			text, err = a.runProgram(context.WithoutCancel(a.life), program, rebootTimeout)
 		}
 		if err == nil {
 			return

@@ -337,10 +337,10 @@ func (s *session) renew(seq int64) {
 // impatient is a connection that gives up on a peer that takes nothing for a while, so that no sender waits forever.
 type impatient struct{ net.Conn }
 
-const patience = 30 * time.Second
+const sessionTimeout = 30 * time.Second
 
 func (i *impatient) Write(b []byte) (int, error) {
-	if err := i.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+	if err := i.SetWriteDeadline(time.Now().Add(sessionTimeout)); err != nil {
 		return 0, err
 	}
 	return i.Conn.Write(b)

@@ -13,9 +13,9 @@ import (
 	"bireme.dev/bireme/internal/wire/direct"
 )
 
-// streamPatience is how long a server that does not know a running step's stream is asked again before its reader
+// streamTimeout is how long a server that does not know a running step's stream is asked again before its reader
 // counts as gone: it may have been started since, and srun has to find it too.
-const streamPatience = time.Minute
+const streamTimeout = time.Minute
 
 // lastWords is how long the last frames of a step may take to be read.
 const lastWords = 30 * time.Second
@@ -354,7 +354,7 @@ func (st *stepStream) run(ctx context.Context) {
 		if !answered(err) { // whether srun is there is known when somebody answers
 			broke = time.Now()
 		}
-		if refused || time.Since(broke) > streamPatience {
+		if refused || time.Since(broke) > streamTimeout {
 			st.a.log.Info("nobody reads a step's streams any more", "job", st.key.Job, "step", st.key.Step, "err", err)
 			_ = st.a.ledger.send(wire.TypeStreamDrop, wire.StreamDrop{Key: st.key}) // without a keeper there is nothing to drop
 			return

@@ -57,8 +57,8 @@ func WithSleep(f func(ctx context.Context, d time.Duration) error) Option {
 // WithTransport has requests sent by t, for callers in the server's own process.
 func WithTransport(t http.RoundTripper) Option { return func(c *Client) { c.trip = t } }
 
-// patience is how long a call is tried again before anybody is told.
-const patience = time.Second
+// noticeDelay is how long a call is tried again before anybody is told.
+const noticeDelay = time.Second
 
 // WithNotice has f called, once, when a call is not answered at first and will be tried again for some time yet.
 func WithNotice(f func(err error, left time.Duration)) Option {

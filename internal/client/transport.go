@@ -31,7 +31,7 @@ type transport struct {
 	current atomic.Int32 // index of the endpoint that answered last
 	sleep   func(ctx context.Context, d time.Duration) error
 	notice  func(err error, left time.Duration)
-	told    atomic.Bool
+	noticed atomic.Bool
 	trip    http.RoundTripper // in place of the endpoints' own; nil: those
 
 	following atomic.Bool // the copy of the CA is being replaced
@@ -171,7 +171,7 @@ func (c *transport) roundTrip(ctx context.Context, q call) (*http.Response, erro
 		if time.Now().Add(wait).After(deadline) {
 			return nil, last
 		}
-		if waited += wait; c.notice != nil && waited > patience && c.told.CompareAndSwap(false, true) {
+		if waited += wait; c.notice != nil && waited > noticeDelay && c.noticed.CompareAndSwap(false, true) {
 			c.notice(last, time.Until(deadline).Round(time.Second))
 		}
 		if err := c.sleep(ctx, wait); err != nil {

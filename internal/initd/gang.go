@@ -276,8 +276,8 @@ func withGang(env, gang []string) []string {
 	return env
 }
 
-// peersPatience is how long the others may take: they may have an image to fetch. One that fails ends the job before.
-const peersPatience = time.Hour
+// peersTimeout is how long the others may take: they may have an image to fetch. One that fails ends the job before.
+const peersTimeout = time.Hour
 
 // meetPeers dials all others until each has answered. say is called when it takes a while, with what is waited for, and
 // again, loud, when it takes long.
@@ -304,7 +304,7 @@ func meetPeers(ctx context.Context, g *wire.Gang, say func(text string, loud boo
 	return clients, nil
 }
 
-func patienceOf(g *wire.Gang) time.Duration { return cmp.Or(g.Patience, peersPatience) }
+func patienceOf(g *wire.Gang) time.Duration { return cmp.Or(g.Patience, peersTimeout) }
 
 func meetPeer(ctx context.Context, g *wire.Gang, rank int, say func(text string, loud bool)) (*ssh.Client, error) {
 	const quiet, loud = 2 * time.Second, 30 * time.Second

@@ -28,7 +28,7 @@ func TestPeersPatience(t *testing.T) {
 		!strings.Contains(err.Error(), "timers.container_wait") {
 		t.Errorf("%v", err)
 	}
-	if patienceOf(&wire.Gang{}) != peersPatience {
+	if patienceOf(&wire.Gang{}) != peersTimeout {
 		t.Error("without a word there is no limit")
 	}
 }

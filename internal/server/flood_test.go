@@ -19,7 +19,7 @@ import (
 // openStream begins a GET with a token and gives the answer, whose body may be a stream.
 func openStream(t *testing.T, s *servertest.Server, path, token string) *http.Response {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), servertest.Timeout)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, "GET", s.Info.API+path, nil)
 	if err != nil {

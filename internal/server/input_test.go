@@ -205,7 +205,7 @@ func TestInboxFullIs429(t *testing.T) {
 // watch collects events of a stream until it has n of them.
 func watch(t *testing.T, s *servertest.Server, token, after string) (*bufio.Reader, func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), servertest.Timeout)
 	req, err := http.NewRequestWithContext(ctx, "GET", s.Info.API+"/api/v1/watch?after="+after, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func TestMail(t *testing.T) {
 	in := bufio.NewReader(f)
 	next := func() string {
 		t.Helper()
-		f.SetReadDeadline(time.Now().Add(servertest.Patience))
+		f.SetReadDeadline(time.Now().Add(servertest.Timeout))
 		line, err := in.ReadString('\n')
 		if err != nil {
 			t.Fatalf("no mail came: %v", err)

@@ -39,7 +39,7 @@ func countIn(t *testing.T, s *servertest.Server, text string) (n int) {
 // awaitSealed waits until everything is under one key. Sealing makes no events, so it asks again and again.
 func awaitSealed(t *testing.T, s *servertest.Server, key int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), servertest.Timeout)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

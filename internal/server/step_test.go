@@ -146,7 +146,7 @@ func TestStepStreamsEndWithTheNodesKey(t *testing.T) {
 		}
 	}
 	n.AwaitCut()
-	if err := c.SetReadDeadline(time.Now().Add(servertest.Patience)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(servertest.Timeout)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {

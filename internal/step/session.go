@@ -62,10 +62,10 @@ func (k *Keeper) accept() {
 // hangs: what it was not told is in the hello of the next.
 type impatient struct{ *net.UnixConn }
 
-const agentPatience = 30 * time.Second
+const agentTimeout = 30 * time.Second
 
 func (c impatient) Write(b []byte) (int, error) {
-	err := c.SetWriteDeadline(time.Now().Add(agentPatience))
+	err := c.SetWriteDeadline(time.Now().Add(agentTimeout))
 	n := 0
 	if err == nil {
 		n, err = c.UnixConn.Write(b)

@@ -221,8 +221,8 @@ func (o *stdio) notice(format string, args ...any) {
 	}
 }
 
-// tellPatience is how long one piece of what a task finds in its output may wait for a reader.
-const tellPatience = time.Second
+// writeTimeout is how long one piece of what a task finds in its output may wait for a reader.
+const writeTimeout = time.Second
 
 // tell writes into a task's output before the task does. That may be a named pipe of the user which nobody reads: there
 // is no reason then to end the task, or to hold up the thread that starts everybody's.
@@ -230,7 +230,7 @@ func tell(fd int, text string) {
 	const atOnce = 4096 // what a pipe with room takes without waiting
 	for len(text) > 0 {
 		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-		n, err := unix.Poll(p, int(tellPatience/time.Millisecond))
+		n, err := unix.Poll(p, int(writeTimeout/time.Millisecond))
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}

@@ -341,12 +341,12 @@ func (st *streams) feed(s *inStream) {
 	}
 }
 
-// streamPatience is how long output is waited for once no process of the step is left, as Slurm's EioTimeout.
-const streamPatience = 60 * time.Second
+// streamTimeout is how long output is waited for once no process of the step is left, as Slurm's EioTimeout.
+const streamTimeout = 60 * time.Second
 
 // finish drains the outputs of a step without processes.
 func (st *streams) finish(s *step) {
-	late := st.k.timers.At(clock.Now()+streamPatience, st.drop)
+	late := st.k.timers.At(clock.Now()+streamTimeout, st.drop)
 	st.readers.Wait()
 	st.k.timers.Cancel(late)
 	st.mu.Lock()

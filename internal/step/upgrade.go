@@ -80,8 +80,8 @@ type savedFile struct {
 	File bool   `json:"file,omitempty"`
 }
 
-// restPatience is how long an upgrade waits for steps between two states.
-const restPatience = 5 * time.Second
+// restTimeout is how long an upgrade waits for steps between two states.
+const restTimeout = 5 * time.Second
 
 // handover passes what a keeper holds to another program, which takes the place of its own by exec.
 type handover struct{ k *Keeper }
@@ -99,7 +99,7 @@ func (h handover) upgrade(m wire.Upgrade) error {
 	if err := unix.Access(path, unix.X_OK); err != nil {
 		return core.Errorf(core.Invalid, "%s: %s", path, err)
 	}
-	deadline := clock.Now() + restPatience
+	deadline := clock.Now() + restTimeout
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {

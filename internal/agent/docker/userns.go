@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// infoPatience is short: a node joins its server whether its engine answers or not.
-const infoPatience = 500 * time.Millisecond
+// infoTimeout is short: a node joins its server whether its engine answers or not.
+const infoTimeout = 500 * time.Millisecond
 
 // RemapsRoot reports whether root of the engine's containers is another user of the node. An engine that does not
 // answer counts as one that does not, and is asked again by the next call.
@@ -19,7 +19,7 @@ func (c *Client) RemapsRoot() bool {
 		if _, err := os.Stat(c.socket); err != nil {
 			return false
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), infoPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), infoTimeout)
 		defer cancel()
 		var err error
 		if info, err = c.Info(ctx); err != nil {

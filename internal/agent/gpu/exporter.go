@@ -15,8 +15,8 @@ import (
 // maxExport bounds what is read of an exporter.
 const maxExport = 1 << 20
 
-// exporterPatience is short: it is on the same machine.
-const exporterPatience = 2 * time.Second
+// exporterTimeout is short: it is on the same machine.
+const exporterTimeout = 2 * time.Second
 
 // exporters asks without a proxy, follows nobody elsewhere, and looks each time who listens.
 var exporters = &http.Client{
@@ -26,7 +26,7 @@ var exporters = &http.Client{
 
 // Exported asks dcgm-exporter and gives what it says of these devices: their lines, and those that describe them.
 func Exported(ctx context.Context, url string, devices List) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, exporterPatience)
+	ctx, cancel := context.WithTimeout(ctx, exporterTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

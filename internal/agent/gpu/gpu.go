@@ -66,22 +66,22 @@ type Machine struct {
 	Run func(ctx context.Context, name string, args ...string) ([]byte, error)
 }
 
-// toolPatience is how long a maker's tool may take. They hang when the driver does.
-const toolPatience = 15 * time.Second
+// toolTimeout is how long a maker's tool may take. They hang when the driver does.
+const toolTimeout = 15 * time.Second
 
 func run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return nil, exec.ErrNotFound
 	}
-	ctx, cancel := context.WithTimeout(ctx, toolPatience)
+	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.WaitDelay = time.Second // a child of it may hold its output
 	out, err := cmd.Output()
 	switch {
 	case ctx.Err() != nil:
-		return out, fmt.Errorf("%s did not answer within %s", name, toolPatience)
+		return out, fmt.Errorf("%s did not answer within %s", name, toolTimeout)
 	case err != nil:
 		return out, fmt.Errorf("%s: %w: %s", name, err, firstLine(out))
 	}

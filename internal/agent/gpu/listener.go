@@ -21,7 +21,7 @@ var ErrListener = errors.New("gpu.dcgm_exporter is not asked")
 // dialOwn opens a connection. On a port of this machine only root and the agent's own user may listen: any user can
 // take the port of an exporter that is not there, and would tell what they like of everybody's GPUs.
 func dialOwn(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := (&net.Dialer{Timeout: exporterPatience}).DialContext(ctx, network, addr)
+	c, err := (&net.Dialer{Timeout: exporterTimeout}).DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -13,14 +13,14 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// awaitPatience is how long a container's stand-in may take to begin. Once it has, it is waited for however long the
+// awaitTimeout is how long a container's stand-in may take to begin. Once it has, it is waited for however long the
 // image takes.
-const awaitPatience = 30 * time.Second
+const awaitTimeout = 30 * time.Second
 
 // await dials the stand-in of a container once that runs. A step may be here before it: they are launched one after the
 // other.
 func await(folder string, job int64, signals <-chan os.Signal) (*wire.PassConn, error) {
-	deadline := time.Now().Add(awaitPatience)
+	deadline := time.Now().Add(awaitTimeout)
 	for {
 		c, err := dialJoin(folder)
 		if err == nil {

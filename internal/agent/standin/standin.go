@@ -23,8 +23,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// endPatience is how long an engine may take to tell of a container that ended.
-const endPatience = 20 * time.Second
+// endTimeout is how long an engine may take to tell of a container that ended.
+const endTimeout = 20 * time.Second
 
 // standIn is one container's.
 type standIn struct {
@@ -146,14 +146,14 @@ func (s *standIn) run(signals <-chan os.Signal) *End {
 	}
 }
 
-// removalPatience is how long an engine may take to remove a container that has ended before the job's end is told all
+// removalTimeout is how long an engine may take to remove a container that has ended before the job's end is told all
 // the same. What is left then is the agent's to remove.
-const removalPatience = 5 * time.Second
+const removalTimeout = 5 * time.Second
 
 // awaitRemoval returns when the engine has removed the container: whoever hears that the job has ended finds nothing of
 // it.
 func (s *standIn) awaitRemoval(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, removalPatience)
+	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
 	_ = s.engine.WaitRemoved(ctx, s.id) // an engine that is away, or slow, holds up no end
 }
@@ -429,7 +429,7 @@ func plain(text string) string {
 
 // died finds out why the first process is gone without a word.
 func (s *standIn) died(ctx context.Context, ended <-chan ending) *End {
-	ctx, cancel := context.WithTimeout(ctx, endPatience)
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
 	e := &End{}
 	if s.image != nil {

@@ -133,7 +133,7 @@ func (l *Log) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			l.rest()
+			l.drain()
 			return nil
 		case <-window.C:
 			l.closeWindow()
@@ -223,8 +223,8 @@ func (l *Log) write(ctx context.Context, list []*item) {
 	}
 }
 
-// rest writes what is left when the server stops.
-func (l *Log) rest() {
+// drain writes what is left when the server stops.
+func (l *Log) drain() {
 	for _, e := range l.limiter.closeWindow() {
 		l.put(e)
 	}

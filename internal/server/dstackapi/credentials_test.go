@@ -104,7 +104,7 @@ func TestSecrets(t *testing.T) {
 // awaitSeals waits until one key seals everything. Nothing tells of it: it is asked for.
 func awaitSeals(t *testing.T, s *servertest.Server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), servertest.Timeout)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

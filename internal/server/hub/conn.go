@@ -20,9 +20,9 @@ import (
 
 // Bounds of a connection.
 const (
-	helloPatience = 10 * time.Second
-	maxReports    = 128     // reports to the engine under way; the reader waits beyond
-	flushAt       = 1 << 20 // a batch of frames is written when it has grown to this
+	helloTimeout = 10 * time.Second
+	maxReports   = 128     // reports to the engine under way; the reader waits beyond
+	flushAt      = 1 << 20 // a batch of frames is written when it has grown to this
 )
 
 // conn is one agent's stream.
@@ -71,12 +71,12 @@ func (h *Hub) Serve(ctx context.Context, c net.Conn, who ca.Node) error {
 	settled := make(chan struct{})
 	go func() {
 		defer close(settled)
-		if err := k.guarded(k.settle); err != nil {
-			k.cut(err)
+		if err := k.guarded(k.commitReports); err != nil {
+			k.disconnect(err)
 		}
 	}()
 	err := k.guarded(k.run)
-	k.cut(err)
+	k.disconnect(err)
 	h.detach(k)
 	<-settled
 	_ = c.Close() // it may be closed already
@@ -104,16 +104,16 @@ func (k *conn) run() error {
 	}
 	k.reconcile(hello)
 	k.openStreams(hello)
-	k.connected()
+	k.sendPending()
 	k.h.log.Info("node connected", "node", k.who.Name, "running", len(hello.Running), "ended", len(hello.Ended),
 		"version", hello.Version)
 	writer := make(chan struct{})
 	go func() {
 		defer close(writer)
-		k.cut(k.guarded(k.writeLoop))
+		k.disconnect(k.guarded(k.writeLoop))
 	}()
 	err = k.readLoop()
-	k.cut(err)
+	k.disconnect(err)
 	<-writer
 	if cause := context.Cause(k.ctx); cause != nil {
 		err = cause
@@ -121,8 +121,8 @@ func (k *conn) run() error {
 	return err
 }
 
-// cut ends the connection; the first cause stays.
-func (k *conn) cut(err error) {
+// disconnect ends the connection; the first cause stays.
+func (k *conn) disconnect(err error) {
 	if err == nil {
 		err = net.ErrClosed
 	}
@@ -130,7 +130,7 @@ func (k *conn) cut(err error) {
 }
 
 func (k *conn) hello() (*wire.NodeHello, error) {
-	if err := k.c.SetDeadline(time.Now().Add(helloPatience)); err != nil {
+	if err := k.c.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return nil, err
 	}
 	f, err := k.r.Next()
@@ -159,7 +159,7 @@ func (h *Hub) attach(k *conn, hello *wire.NodeHello) {
 	defer h.mu.Unlock()
 	n := h.node(k.who.Name)
 	if n.conn != nil {
-		n.conn.cut(errors.New("the agent connected again"))
+		n.conn.disconnect(errors.New("the agent connected again"))
 	}
 	n.conn, n.heard = k, time.Now()
 	if hello.Now != 0 {
@@ -313,18 +313,18 @@ func (k *conn) queue(o order) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.orders) >= maxQueue {
-		k.cut(errors.New("the agent does not take its orders"))
+		k.disconnect(errors.New("the agent does not take its orders"))
 		return
 	}
 	k.orders = append(k.orders, o)
-	k.poke()
+	k.wakeWriter()
 }
 
 func (k *conn) ack(key wire.Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.acks = append(k.acks, key)
-	k.poke()
+	k.wakeWriter()
 }
 
 // leave lets the writer end the connection when its queue is empty.
@@ -332,10 +332,10 @@ func (k *conn) leave() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.leaving = true
-	k.poke()
+	k.wakeWriter()
 }
 
-func (k *conn) poke() {
+func (k *conn) wakeWriter() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -454,7 +454,7 @@ func (k *conn) readLoop() error {
 		if err != nil {
 			return err
 		}
-		if err := k.take(f); err != nil {
+		if err := k.handleFrame(f); err != nil {
 			return err
 		}
 	}

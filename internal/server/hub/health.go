@@ -35,8 +35,8 @@ func (c *Health) slot(id int64, began, now time.Time) int64 {
 	return int64(since / c.Interval)
 }
 
-// checkups asks the connected nodes whose turn it is to run their health program. h.mu is held.
-func (h *Hub) checkups(snap *state.Snapshot, now time.Time) {
+// requestHealthChecks asks the connected nodes whose turn it is to run their health program. h.mu is held.
+func (h *Hub) requestHealthChecks(snap *state.Snapshot, now time.Time) {
 	if h.rules().Settings.Health.Program == "" || h.rules().Health.Interval <= 0 {
 		return
 	}
@@ -74,8 +74,8 @@ func (c *Health) checks(rec *core.Node, use *state.NodeUse) bool {
 	})
 }
 
-// connected asks of a node that has just connected what it may have missed.
-func (k *conn) connected() {
+// sendPending asks of a node that has just connected what it may have missed.
+func (k *conn) sendPending() {
 	h := k.h
 	rec, ok := h.engine.Snapshot().Node(k.who.Name)
 	if !ok {
@@ -92,16 +92,16 @@ func (k *conn) connected() {
 	}
 }
 
-// restarts tells nodes that they are to restart. h.mu is held.
-func (h *Hub) restarts(rec *core.Node) {
+// requestReboot tells nodes that they are to restart. h.mu is held.
+func (h *Hub) requestReboot(rec *core.Node) {
 	if n := h.nodes[rec.Name]; rec.Flags.Has(core.NodeRebooting) && n != nil && n.conn != nil {
 		n.conn.queue(order{typ: wire.TypeReboot, header: wire.Reboot{By: rec.Due}})
 	}
 }
 
-// ailing takes what a node says is wrong with it: all of it is shown, and what drains is told the engine when it is
-// news.
-func (k *conn) ailing(m *wire.Health) {
+// handleHealth records the faults that a node reports. All of them are shown; those that drain the node are passed to
+// the engine when they have changed.
+func (k *conn) handleHealth(m *wire.Health) {
 	h := k.h
 	h.mu.Lock()
 	n := h.node(k.who.Name)

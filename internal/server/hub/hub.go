@@ -188,8 +188,8 @@ func (h *Hub) Publish(p *engine.Published) {
 		h.change(j, p.Snapshot)
 	}
 	for _, n := range c.Nodes {
-		h.restarts(n)
-		h.woken(n)
+		h.requestReboot(n)
+		h.reconnectWoken(n)
 		h.checkKey(n.Name, n.Pin)
 	}
 	for _, name := range c.GoneNodes {
@@ -240,8 +240,8 @@ func (h *Hub) reload(snap *state.Snapshot) {
 		h.change(j, snap)
 	}
 	for n := range snap.Nodes() {
-		h.restarts(n)
-		h.woken(n)
+		h.requestReboot(n)
+		h.reconnectWoken(n)
 		h.checkKey(n.Name, n.Pin)
 	}
 	for name := range h.nodes {
@@ -254,7 +254,7 @@ func (h *Hub) reload(snap *state.Snapshot) {
 // checkKey cuts a connection that was made with a key which is not the node's any more. h.mu is held.
 func (h *Hub) checkKey(name core.NodeName, pin *core.NodePin) {
 	if n := h.nodes[name]; n != nil && n.conn != nil && n.conn.who.Key != "" && !pin.Takes(n.conn.who.Key) {
-		n.conn.cut(errors.New("the node's key was revoked or replaced"))
+		n.conn.disconnect(errors.New("the node's key was revoked or replaced"))
 	}
 }
 
@@ -410,7 +410,7 @@ func (h *Hub) Shutdown(ctx context.Context) {
 	h.mu.Lock()
 	for _, n := range h.nodes {
 		if n.conn != nil {
-			n.conn.cut(errors.New("the server stops"))
+			n.conn.disconnect(errors.New("the server stops"))
 		}
 	}
 	h.mu.Unlock()
@@ -422,6 +422,6 @@ func (h *Hub) Drop(name core.NodeName) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if n := h.nodes[name]; n != nil && n.conn != nil {
-		n.conn.cut(errors.New("the node has left"))
+		n.conn.disconnect(errors.New("the node has left"))
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// doing keeps what an agent tells of a launch that does not run yet. It is shown and decides nothing, so it stays in
-// memory.
-func (k *conn) doing(d wire.Doing) {
+// handleProgress keeps what an agent reports about a launch that does not run yet. It is shown and decides nothing, so
+// it stays in memory.
+func (k *conn) handleProgress(d wire.Doing) {
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
 	t := k.h.jobs[core.JobID(d.Key.Job)]

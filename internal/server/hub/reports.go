@@ -14,15 +14,15 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// take acts on a frame of the agent.
-func (k *conn) take(f wire.Frame) error {
+// handleFrame acts on a frame of the agent.
+func (k *conn) handleFrame(f wire.Frame) error {
 	switch f.Type {
 	case wire.TypeHeartbeat:
 		var b wire.Heartbeat
 		if err := f.Decode(&b); err != nil {
 			return err
 		}
-		k.heard(b)
+		k.handleHeartbeat(b)
 	case wire.TypeExited:
 		x := new(wire.Exited)
 		if err := f.Decode(x); err != nil {
@@ -34,13 +34,13 @@ func (k *conn) take(f wire.Frame) error {
 				return err
 			}
 		}
-		k.exited(x)
+		k.handleExit(x)
 	case wire.TypeJobDone:
 		var d wire.JobDone
 		if err := f.Decode(&d); err != nil {
 			return err
 		}
-		k.jobDone(d)
+		k.handleJobDone(d)
 	case wire.TypeLogChunk:
 		var c wire.LogChunk
 		if err := f.Decode(&c); err != nil {
@@ -56,31 +56,31 @@ func (k *conn) take(f wire.Frame) error {
 		if err := f.Decode(&s); err != nil {
 			return err
 		}
-		k.sampled(&s, slices.Clone(f.Payload))
+		k.handleSample(&s, slices.Clone(f.Payload))
 	case wire.TypeDoing:
 		var d wire.Doing
 		if err := f.Decode(&d); err != nil {
 			return err
 		}
-		k.doing(d)
+		k.handleProgress(d)
 	case wire.TypeHealth:
 		var m wire.Health
 		if err := f.Decode(&m); err != nil {
 			return err
 		}
-		k.ailing(&m)
+		k.handleHealth(&m)
 	case wire.TypeProblem:
 		var p wire.Problem
 		if err := f.Decode(&p); err != nil {
 			return err
 		}
-		k.problem(p)
+		k.handleProblem(p)
 	case wire.TypeReply:
 		var r wire.Reply
 		if err := f.Decode(&r); err != nil {
 			return err
 		}
-		k.replied(r)
+		k.handleReply(r)
 	case wire.TypeBye:
 		return errors.New("the agent stops")
 	case wire.TypeStarted, wire.TypeUsage, wire.TypeTaskExited:
@@ -90,7 +90,7 @@ func (k *conn) take(f wire.Frame) error {
 	return nil
 }
 
-func (k *conn) heard(b wire.Heartbeat) {
+func (k *conn) handleHeartbeat(b wire.Heartbeat) {
 	k.beats++
 	now := time.Now()
 	if b.Now != 0 {
@@ -192,7 +192,7 @@ func ranOn(j *core.Job, attempt int32, node core.NodeName) bool {
 // maxLate bounds the ended jobs whose output a connection waits for; of others the store is asked.
 const maxLate = 1 << 12
 
-func (k *conn) exited(x *wire.Exited) {
+func (k *conn) handleExit(x *wire.Exited) {
 	k.logEnd(x)
 	in, key := k.endOf(x), x.Key
 	k.report(in, func() { k.ack(key) })
@@ -223,7 +223,7 @@ func (k *conn) endOf(x *wire.Exited) *state.Exited {
 
 func (k *conn) epilog(x *wire.Exited) {
 	if x.EpilogFailed != "" {
-		k.problem(wire.Problem{Drain: true, Reason: "Epilog error"})
+		k.handleProblem(wire.Problem{Drain: true, Reason: "Epilog error"})
 	}
 }
 
@@ -262,18 +262,18 @@ func causeOf(c wire.Cause) state.ExitCause {
 	return state.ExitCause(c) // the others are spelt alike
 }
 
-func (k *conn) jobDone(d wire.JobDone) {
+func (k *conn) handleJobDone(d wire.JobDone) {
 	if d.Unkillable != "" {
-		k.problem(wire.Problem{Drain: true, Reason: "Kill task failed"})
+		k.handleProblem(wire.Problem{Drain: true, Reason: "Kill task failed"})
 	}
 	if d.EpilogFailed != "" {
-		k.problem(wire.Problem{Drain: true, Reason: "Epilog error"})
+		k.handleProblem(wire.Problem{Drain: true, Reason: "Epilog error"})
 	}
 	id := core.JobID(d.Job)
 	k.report(&state.NodeDone{Node: k.who.Name, Job: id, Attempt: d.Attempt}, nil)
 }
 
-func (k *conn) problem(p wire.Problem) {
+func (k *conn) handleProblem(p wire.Problem) {
 	k.h.log.Warn("node reports a problem", "node", k.who.Name, "reason", p.Reason, "drain", p.Drain)
 	if p.Reboot {
 		k.report(&state.UpdateNode{Node: k.who.Name, State: core.VerbRebootFailed, Reason: p.Reason, System: true}, nil)
@@ -283,8 +283,8 @@ func (k *conn) problem(p wire.Problem) {
 	}
 }
 
-// replied takes the answer to a kill: a job that is not there has nothing to end, only to be cleaned.
-func (k *conn) replied(r wire.Reply) {
+// handleReply takes the answer to a kill: a job that is not there has nothing to end, only to be cleaned.
+func (k *conn) handleReply(r wire.Reply) {
 	if r.Code == "" || r.Ref == 0 {
 		return
 	}
@@ -316,9 +316,9 @@ func (k *conn) report(in state.Command[state.None], done func()) {
 	}
 }
 
-// settle waits for the engine's answers until the connection ends or reports is closed. What fails for want of a
+// commitReports waits for the engine's answers until the connection ends or reports is closed. What fails for want of a
 // store is tried again as long as the connection lives, and is in the next hello otherwise.
-func (k *conn) settle() error {
+func (k *conn) commitReports() error {
 	for {
 		select {
 		case r, open := <-k.reports:

@@ -58,12 +58,12 @@ func (h *Hub) SetRules(r Rules) {
 	}
 }
 
-// woken has a node say hello that is said to be woken and whose agent never slept: it is up when that says so. h.mu
-// is held.
-func (h *Hub) woken(rec *core.Node) {
+// reconnectWoken makes a node register again that the engine considers waking up but whose agent never slept: the node
+// is up when it has registered. h.mu is held.
+func (h *Hub) reconnectWoken(rec *core.Node) {
 	n := h.nodes[rec.Name]
 	if n == nil || n.conn == nil || !rec.Flags.Has(core.NodePoweringUp) || rec.Flags.Has(core.NodePoweringDown) {
 		return
 	}
-	n.conn.cut(errors.New("the node is woken and did not sleep: its agent is to connect again"))
+	n.conn.disconnect(errors.New("the node is woken and did not sleep: its agent is to connect again"))
 }

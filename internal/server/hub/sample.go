@@ -10,9 +10,9 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// sampled takes an agent's account of what is used: the last one of its units is kept in memory, what its jobs use goes
-// into the store of samples, and a unit that has failed or is well again is told the engine.
-func (k *conn) sampled(s *wire.Sample, exported []byte) {
+// handleSample takes a usage report of an agent: the last state of its units is kept in memory, what its jobs use goes
+// to the sample store, and a unit that has failed or recovered is reported to the engine.
+func (k *conn) handleSample(s *wire.Sample, exported []byte) {
 	h, now := k.h, core.At(time.Now())
 	keep, mine := k.jobSamples(s, exported, now)
 	if !mine {
@@ -30,7 +30,7 @@ func (k *conn) sampled(s *wire.Sample, exported []byte) {
 		}
 	}
 	if s.Units != nil && h.rules().Sick.Act {
-		k.health(s.Units)
+		k.reportUnits(s.Units)
 	}
 }
 
@@ -83,8 +83,8 @@ func unitUse(na *core.NodeAlloc, units []core.UnitState) []core.UnitUse {
 	return out
 }
 
-// health tells the engine which units have failed, when that is news to it.
-func (k *conn) health(units []core.UnitState) {
+// reportUnits tells the engine which units have failed, when that is news to it.
+func (k *conn) reportUnits(units []core.UnitState) {
 	var sick []core.SickUnit
 	for _, u := range units {
 		if u.Health == "failure" {

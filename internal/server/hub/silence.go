@@ -31,7 +31,7 @@ func (h *Hub) watch(ctx context.Context) {
 	now := time.Now()
 	snap := h.engine.Snapshot()
 	h.mu.Lock()
-	h.checkups(snap, now)
+	h.requestHealthChecks(snap, now)
 	for rec := range snap.Nodes() {
 		if rec.Flags.Any(core.NodeUnknown | core.NodeFuture | core.Asleep) {
 			continue

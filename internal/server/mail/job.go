@@ -11,13 +11,13 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-// whole is what ALL stands for.
-var whole = []string{"BEGIN", "END", "FAIL", "INVALID_DEPEND", "REQUEUE", "STAGE_OUT"}
+// allKinds is what ALL stands for.
+var allKinds = []string{"BEGIN", "END", "FAIL", "INVALID_DEPEND", "REQUEUE", "STAGE_OUT"}
 
 // wants reports whether a job's owner wants to learn of this.
 func wants(j *core.Job, kind string) bool {
 	for w := range strings.SplitSeq(j.Spec.More().MailTypes, ",") {
-		if w == kind || w == "ALL" && slices.Contains(whole, kind) {
+		if w == kind || w == "ALL" && slices.Contains(allKinds, kind) {
 			return true
 		}
 	}
@@ -32,43 +32,44 @@ type summary struct {
 	ended     int
 }
 
-// happened writes what there is to write of one event.
-func (s *Sender) happened(kind core.EventKind, j *core.Job) {
+// handleEvent writes what there is to write of one event.
+func (s *Sender) handleEvent(kind core.EventKind, j *core.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j.Array != nil && !wants(j, "ARRAY_TASKS") {
-		s.ofArray(kind, j)
+		s.handleArrayEvent(kind, j)
 		return
 	}
 	switch kind {
 	case core.JobStarted:
 		s.setAlarmsLocked(j)
 		if wants(j, "BEGIN") {
-			s.post(j, "BEGIN", fmt.Sprintf("%s Began, Queued time %s", title(j), clock(j.Start.Sub(max(j.Submit, j.Eligible)))))
+			s.enqueue(j, "BEGIN", fmt.Sprintf("%s Began, Queued time %s", title(j),
+				clock(j.Start.Sub(max(j.Submit, j.Eligible)))))
 		}
 	case core.JobRequeued:
 		s.stopAlarms(j.ID)
 		if wants(j, "REQUEUE") {
-			s.post(j, "REQUEUE", title(j)+" Requeued")
+			s.enqueue(j, "REQUEUE", title(j)+" Requeued")
 		}
 	case core.JobEnded:
 		s.stopAlarms(j.ID)
 		failed := j.State != core.Completed
 		if j.State == core.Timeout && wants(j, "TIME_LIMIT") {
-			s.post(j, "TIME_LIMIT", title(j)+" Reached time limit, Run time "+clock(j.End.Sub(j.Start)))
+			s.enqueue(j, "TIME_LIMIT", title(j)+" Reached time limit, Run time "+clock(j.End.Sub(j.Start)))
 		}
 		switch {
 		case failed && wants(j, "FAIL"):
-			s.post(j, "FAIL", title(j)+" Failed, "+outcome(j))
+			s.enqueue(j, "FAIL", title(j)+" Failed, "+outcome(j))
 		case wants(j, "END"):
-			s.post(j, "END", title(j)+" Ended, "+outcome(j))
+			s.enqueue(j, "END", title(j)+" Ended, "+outcome(j))
 		}
 	default: // nobody is told
 	}
 }
 
-// ofArray counts what happens to the tasks of an array and tells of the first start and the last end.
-func (s *Sender) ofArray(kind core.EventKind, j *core.Job) {
+// handleArrayEvent counts what happens to the tasks of an array and tells of the first start and the last end.
+func (s *Sender) handleArrayEvent(kind core.EventKind, j *core.Job) {
 	base := j.Array.Base
 	sum := s.arrays[base]
 	if sum == nil {
@@ -78,13 +79,13 @@ func (s *Sender) ofArray(kind core.EventKind, j *core.Job) {
 	switch kind {
 	case core.JobStarted:
 		if !sum.began && wants(j, "BEGIN") {
-			s.post(j, "BEGIN", fmt.Sprintf("%s Began, Queued time %s", arrayTitle(j),
+			s.enqueue(j, "BEGIN", fmt.Sprintf("%s Began, Queued time %s", arrayTitle(j),
 				clock(j.Start.Sub(max(j.Submit, j.Eligible)))))
 		}
 		sum.began = true
 	case core.JobRequeued:
 		if wants(j, "REQUEUE") {
-			s.post(j, "REQUEUE", arrayTitle(j)+" Requeued")
+			s.enqueue(j, "REQUEUE", arrayTitle(j)+" Requeued")
 		}
 	case core.JobEnded:
 		if sum.ended == 0 || j.Exit.Code < sum.low {
@@ -94,17 +95,17 @@ func (s *Sender) ofArray(kind core.EventKind, j *core.Job) {
 		if sum.ended++; !slices.Contains(sum.states, j.State) {
 			sum.states = append(sum.states, j.State)
 		}
-		s.ends = append(s.ends, j)
+		s.endedTasks = append(s.endedTasks, j)
 	default: // nobody is told
 	}
 }
 
-// overArrays tells of arrays of which the last task has ended in this transaction.
-func (s *Sender) overArrays(snap *state.Snapshot) {
+// notifyEndedArrays tells of arrays of which the last task has ended in this transaction.
+func (s *Sender) notifyEndedArrays(snap *state.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	live := func(j *core.Job) bool { return !j.State.Final() }
-	for _, j := range s.ends {
+	for _, j := range s.endedTasks {
 		base := j.Array.Base
 		sum := s.arrays[base]
 		if first, ok := snap.Job(base); sum == nil || ok && live(first) || slices.ContainsFunc(snap.Tasks(base), live) {
@@ -119,24 +120,24 @@ func (s *Sender) overArrays(snap *state.Snapshot) {
 			verb, why = "Failed", "FAIL"
 		}
 		if wants(j, why) {
-			s.post(j, why, fmt.Sprintf("%s %s, %s, ExitCode [%d-%d]", arrayTitle(j), verb, word, sum.low, sum.high))
+			s.enqueue(j, why, fmt.Sprintf("%s %s, %s, ExitCode [%d-%d]", arrayTitle(j), verb, word, sum.low, sum.high))
 		}
 	}
-	s.ends = s.ends[:0]
+	s.endedTasks = s.endedTasks[:0]
 }
 
-// neverStarts tells once that what a job waits for cannot happen any more.
-func (s *Sender) neverStarts(j *core.Job) {
+// notifyNeverStarts tells once that what a job waits for cannot happen any more.
+func (s *Sender) notifyNeverStarts(j *core.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.told[j.ID] || !wants(j, "INVALID_DEPEND") {
+	if s.neverStartsSent[j.ID] || !wants(j, "INVALID_DEPEND") {
 		return
 	}
-	if s.told == nil || len(s.told) > maxWaiting {
-		s.told = map[core.JobID]bool{}
+	if s.neverStartsSent == nil || len(s.neverStartsSent) > maxWaiting {
+		s.neverStartsSent = map[core.JobID]bool{}
 	}
-	s.told[j.ID] = true
-	s.post(j, "INVALID_DEPEND", title(j)+" Invalid dependency")
+	s.neverStartsSent[j.ID] = true
+	s.enqueue(j, "INVALID_DEPEND", title(j)+" Invalid dependency")
 }
 
 // title begins a subject.
@@ -162,8 +163,8 @@ func outcome(j *core.Job) string {
 
 func clock(d time.Duration) string { return grammar.FormatClock(int64(max(0, d) / time.Second)) }
 
-// marks are the parts of a time limit that one may want to learn of.
-var marks = []struct {
+// timeLimitMarks are the parts of a time limit that one may want to learn of.
+var timeLimitMarks = []struct {
 	kind string
 	part int64
 }{{"TIME_LIMIT_50", 50}, {"TIME_LIMIT_80", 80}, {"TIME_LIMIT_90", 90}}
@@ -181,7 +182,7 @@ func (s *Sender) setAlarmsLocked(j *core.Job) {
 	if limit <= 0 || limit >= core.Forever {
 		return
 	}
-	for _, m := range marks {
+	for _, m := range timeLimitMarks {
 		left := time.Until(j.Start.Go().Add(limit.Duration() * time.Duration(m.part) / 100))
 		if !wants(j, m.kind) || left <= 0 {
 			continue
@@ -189,7 +190,7 @@ func (s *Sender) setAlarmsLocked(j *core.Job) {
 		s.alarms[j.ID] = append(s.alarms[j.ID], time.AfterFunc(left, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.post(j, m.kind, fmt.Sprintf("%s Reached %d%% of time limit", title(j), m.part))
+			s.enqueue(j, m.kind, fmt.Sprintf("%s Reached %d%% of time limit", title(j), m.part))
 		}))
 	}
 }

@@ -25,23 +25,23 @@ type Config struct {
 	Program string // run as PROGRAM -s SUBJECT ADDRESS, with nothing to read; empty: nobody is told anything
 	Domain  string // added to addresses that have none
 	User    string // whom the program runs as where this process is root; never root itself
-	PerHour int64  // letters about the jobs of one user; 0: any number
+	PerHour int64  // messages about the jobs of one user; 0: any number
 	Cluster string
 }
 
-// maxWaiting is how many letters may wait for the program; more are dropped, and the log says so.
+// maxWaiting is how many messages may wait for the program; more are dropped, and the log says so.
 const maxWaiting = 10_000
 
-// patience is how long the program may take for one letter, senders how many letters are sent at once, and maxOutput
-// how much of what the program says is looked at.
+// sendTimeout is how long the program may take for one message, senders how many messages are sent at once, and
+// maxOutput how much of what the program says is looked at.
 const (
-	patience  = time.Minute
-	senders   = 4
-	maxOutput = 4 << 10
+	sendTimeout = time.Minute
+	senders     = 4
+	maxOutput   = 4 << 10
 )
 
-// letter is one message.
-type letter struct {
+// message is one mail.
+type message struct {
 	to, subject string
 	env         []string
 }
@@ -50,20 +50,20 @@ type letter struct {
 type Sender struct {
 	cfg   func() Config
 	log   *slog.Logger
-	queue chan letter
+	queue chan message
 
-	mu     sync.Mutex
-	alarms map[core.JobID][]*time.Timer // at parts of the time limit
-	arrays map[core.JobID]*summary      // those of which a task has started or ended
-	ends   []*core.Job                  // tasks of arrays that ended in the transaction at hand
-	told   map[core.JobID]bool          // that what they wait for cannot happen
-	rates  map[core.UserName]*rate      // letters about each user's jobs
+	mu              sync.Mutex
+	alarms          map[core.JobID][]*time.Timer // at parts of the time limit
+	arrays          map[core.JobID]*summary      // those of which a task has started or ended
+	endedTasks      []*core.Job                  // tasks of arrays that ended in the transaction at hand
+	neverStartsSent map[core.JobID]bool          // that what they wait for cannot happen
+	rates           map[core.UserName]*rate      // messages about each user's jobs
 }
 
-// New makes a sender; cfg is asked for each letter, so that settings may change.
+// New makes a sender; cfg is asked for each message, so that settings may change.
 func New(cfg func() Config, log *slog.Logger) *Sender {
 	return &Sender{
-		cfg: cfg, log: log, queue: make(chan letter, maxWaiting), alarms: map[core.JobID][]*time.Timer{},
+		cfg: cfg, log: log, queue: make(chan message, maxWaiting), alarms: map[core.JobID][]*time.Timer{},
 		arrays: map[core.JobID]*summary{}, rates: map[core.UserName]*rate{},
 	}
 }
@@ -74,7 +74,7 @@ func (s *Sender) Load(snap *state.Snapshot) {
 	for id := range s.alarms {
 		s.stopAlarms(id)
 	}
-	s.arrays, s.ends = map[core.JobID]*summary{}, nil
+	s.arrays, s.endedTasks = map[core.JobID]*summary{}, nil
 	s.mu.Unlock()
 	for j := range snap.Jobs() {
 		if j.State == core.Running && j.Spec.More().MailTypes != "" {
@@ -99,7 +99,7 @@ func (s *Sender) Publish(p *engine.Published) {
 		}
 		jobs[j.ID] = j
 		if j.State == core.Pending && j.Reason == core.ReasonDependencyNever {
-			s.neverStarts(j)
+			s.notifyNeverStarts(j)
 		}
 	}
 	if jobs == nil {
@@ -108,10 +108,10 @@ func (s *Sender) Publish(p *engine.Published) {
 	for i := range p.Changes.Events {
 		e := &p.Changes.Events[i]
 		if j := jobs[e.Job]; j != nil {
-			s.happened(e.Kind, j)
+			s.handleEvent(e.Kind, j)
 		}
 	}
-	s.overArrays(p.Snapshot)
+	s.notifyEndedArrays(p.Snapshot)
 }
 
 // Run sends until ctx ends.
@@ -142,12 +142,12 @@ func (s *Sender) work(ctx context.Context) {
 	}
 }
 
-func (s *Sender) send(ctx context.Context, l letter) error {
+func (s *Sender) send(ctx context.Context, l message) error {
 	cfg := s.cfg()
 	if cfg.Program == "" {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(ctx, patience)
+	ctx, stop := context.WithTimeout(ctx, sendTimeout)
 	defer stop()
 	to, err := addresses(l.to, cfg.Domain) // again: the record may be older than the check at submission
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *Sender) send(ctx context.Context, l letter) error {
 	return err
 }
 
-// addresses checks whom a letter goes to and completes names without a host.
+// addresses checks whom a message goes to and completes names without a host.
 func addresses(list, domain string) (string, error) {
 	if err := core.CheckMail("", list); err != nil || list == "" {
 		return "", fmt.Errorf("%q is not an address", list)
@@ -187,7 +187,7 @@ func addresses(list, domain string) (string, error) {
 	return strings.Join(out, ","), nil
 }
 
-// subject makes a text one header line of a letter.
+// subject makes a text one header line of a message.
 func subject(text string) string {
 	const most = 512
 	text = plain.Cell(text)
@@ -207,8 +207,8 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// post puts a letter about a job into the queue.
-func (s *Sender) post(j *core.Job, kind, subject string) {
+// enqueue puts a message about a job into the queue.
+func (s *Sender) enqueue(j *core.Job, kind, subject string) {
 	to := j.Spec.More().MailUser
 	if to == "" {
 		to = string(j.Spec.User)
@@ -224,7 +224,7 @@ func (s *Sender) post(j *core.Job, kind, subject string) {
 	case !ok:
 		return
 	}
-	l := letter{to: to, subject: subject, env: []string{
+	l := message{to: to, subject: subject, env: []string{
 		"SLURM_JOB_ID=" + strconv.FormatInt(int64(j.ID), 10), "SLURM_JOB_NAME=" + plain.Cell(j.Spec.Name),
 		"SLURM_JOB_USER=" + plain.Cell(string(j.Spec.User)), "SLURM_JOB_MAIL_TYPE=" + kind,
 	}}

@@ -45,7 +45,7 @@ func TestSendIsConfined(t *testing.T) {
 	path, out := program(t)
 	s := New(func() Config { return Config{Program: path, Domain: "site.example", User: "nobody", Cluster: "c"} },
 		slog.New(slog.DiscardHandler))
-	l := letter{to: "ann,bob@x.y", subject: "Name=a\nBcc: all@x.y\r\n\x1b[2J" + strings.Repeat("x", 5000)}
+	l := message{to: "ann,bob@x.y", subject: "Name=a\nBcc: all@x.y\r\n\x1b[2J" + strings.Repeat("x", 5000)}
 	if err := s.send(context.Background(), l); err != nil {
 		t.Fatal(err)
 	}
@@ -69,13 +69,13 @@ func TestSendIsConfined(t *testing.T) {
 		t.Errorf("the program ran with rights of the server's:\n%s", text)
 	}
 	for _, to := range []string{"|/bin/sh", "/tmp/file", "-oQ/tmp", "a\nb", "", "ann,|x"} {
-		if err := s.send(context.Background(), letter{to: to, subject: "x"}); err == nil {
+		if err := s.send(context.Background(), message{to: to, subject: "x"}); err == nil {
 			t.Errorf("a letter to %q was sent", to)
 		}
 	}
 	if os.Geteuid() == 0 {
 		s.cfg = func() Config { return Config{Program: path, User: "root"} }
-		if err := s.send(context.Background(), letter{to: "ann", subject: "x"}); err == nil {
+		if err := s.send(context.Background(), message{to: "ann", subject: "x"}); err == nil {
 			t.Error("the program ran as root")
 		}
 	}
@@ -96,7 +96,7 @@ func gid(t *testing.T) string {
 	return ""
 }
 
-// One user's letters do not fill the hour of another's, and the last one says that no more come.
+// One user's messages do not fill the hour of another's, and the last one says that no more come.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	s := New(func() Config { return Config{Program: "/bin/true", PerHour: 3} }, slog.New(slog.DiscardHandler))
@@ -104,9 +104,9 @@ func TestRate(t *testing.T) {
 		return &core.Job{ID: id, Spec: &core.Spec{Name: "n", User: user}}
 	}
 	for i := range 100 {
-		s.post(job("mallory", core.JobID(i)), "END", "subject "+strconv.Itoa(i))
+		s.enqueue(job("mallory", core.JobID(i)), "END", "subject "+strconv.Itoa(i))
 	}
-	s.post(job("victim", 1000), "END", "theirs")
+	s.enqueue(job("victim", 1000), "END", "theirs")
 	var got []string
 	for len(s.queue) > 0 {
 		got = append(got, (<-s.queue).subject)

@@ -6,13 +6,13 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// rate counts the letters about one user's jobs in the hour that began with the first of them.
+// rate counts the messages about one user's jobs in the hour that began with the first of them.
 type rate struct {
 	from time.Time
 	sent int64
 }
 
-// allow reports whether one more letter about a user's jobs may go; last: it is the one that says that no more will.
+// allow reports whether one more message about a user's jobs may go; last: it is the one that says that no more will.
 // Its caller holds the lock.
 func (s *Sender) allow(user core.UserName, most int64, now time.Time) (ok, last bool) {
 	if most <= 0 || user == "root" {

@@ -28,8 +28,8 @@ type Programs struct {
 	Env                   []string
 }
 
-// patience is how long a program may take. As Slurm's are, they are meant to start something, not to wait for it.
-const patience = 5 * time.Minute
+// programTimeout is how long a program may take. As Slurm's are, they are meant to start something, not to wait for it.
+const programTimeout = 5 * time.Minute
 
 // maxText bounds what is told of a program that fails.
 const maxText = 200
@@ -165,7 +165,7 @@ func (s *Switch) run(ctx context.Context, program string, env, nodes []string) e
 	slices.SortFunc(nodes, hostlist.Compare)
 	list := hostlist.FoldSorted(nodes)
 	s.log.Info("power", "program", program, "nodes", list)
-	inner, cancel := context.WithTimeout(ctx, patience)
+	inner, cancel := context.WithTimeout(ctx, programTimeout)
 	defer cancel()
 	c := exec.CommandContext(inner, program, list)
 	c.Dir, c.Env = "/", append(os.Environ(), env...)
@@ -179,7 +179,7 @@ func (s *Switch) run(ctx context.Context, program string, env, nodes []string) e
 	case err == nil, errors.Is(err, exec.ErrWaitDelay): // something it started continues: that is what it is for
 		return nil
 	case inner.Err() != nil && ctx.Err() == nil:
-		err = fmt.Errorf("%s did not end within %s", filepath.Base(program), patience)
+		err = fmt.Errorf("%s did not end within %s", filepath.Base(program), programTimeout)
 	default:
 		text, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
 		if text = strings.ToValidUTF8(text[:min(len(text), maxText)], "?"); text != "" {

@@ -388,7 +388,7 @@ func (a *Agent) announce() {
 // Await waits until f, called with the agent's lock held, holds.
 func (a *Agent) await(what string, f func() bool) {
 	a.t.Helper()
-	late := time.After(Patience)
+	late := time.After(Timeout)
 	for {
 		a.mu.Lock()
 		ok, changed := f(), a.changed
@@ -422,7 +422,7 @@ func (a *Agent) Launches(k wire.Key) int {
 // AwaitFrame takes frames until one of a type comes.
 func (a *Agent) AwaitFrame(t wire.Type) wire.Frame {
 	a.t.Helper()
-	late := time.After(Patience)
+	late := time.After(Timeout)
 	for {
 		select {
 		case f := <-a.Frames:
@@ -533,7 +533,7 @@ func (a *Agent) AwaitCut() {
 	a.mu.Unlock()
 	select {
 	case <-done:
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		a.t.Fatalf("%s: the server does not cut the connection", a.Name)
 	}
 }

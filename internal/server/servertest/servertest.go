@@ -26,8 +26,8 @@ import (
 	"bireme.dev/bireme/internal/store"
 )
 
-// Patience is how long a test waits for anything before it fails.
-const Patience = 20 * time.Second
+// Timeout is how long a test waits for anything before it fails.
+const Timeout = 20 * time.Second
 
 // Server is a running server. Stop and Start may be called to restart it in the same directory.
 type Server struct {
@@ -103,7 +103,7 @@ func (s *Server) Start() {
 	case err := <-done:
 		stop()
 		s.t.Fatalf("server: %v", err)
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		stop()
 		s.t.Fatal("the server is not ready")
 	}
@@ -129,7 +129,7 @@ func (s *Server) Stop() {
 		if err != nil {
 			s.t.Errorf("server ended: %v", err)
 		}
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		s.t.Error("the server does not stop")
 	}
 }
@@ -215,7 +215,7 @@ func (s *Server) Call(method, path, token string, body, out any) (status int, er
 	if token != "" {
 		base, h = s.Info.API, s.Far()
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), Timeout)
 	defer cancel()
 	req, rerr := http.NewRequestWithContext(ctx, method, base+path, r)
 	if rerr != nil {
@@ -299,7 +299,7 @@ func (s *Server) Await(what string, f func() bool) {
 
 func (s *Server) await(f func() bool) error {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), Timeout)
 	defer cancel()
 	var seq client.Cluster
 	s.Must("GET", "/api/v1/cluster", nil, &seq)
@@ -356,7 +356,7 @@ func (s *Server) CA() string { return filepath.Join(s.Dir, "ca.pem") }
 
 // Try runs a server that is expected to fail and gives its error.
 func (s *Server) Try() error {
-	ctx, cancel := context.WithTimeout(s.t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), Timeout)
 	defer cancel()
 	return server.Run(ctx, server.Options{Config: s.Cfg, Version: "test", Store: s.Store})
 }

@@ -10,8 +10,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// watchPatience is how long a watcher may take no bytes before it is let go: the step waits for it meanwhile.
-const watchPatience = 5 * time.Second
+// watchTimeout is how long a watcher may take no bytes before it is let go: the step waits for it meanwhile.
+const watchTimeout = 5 * time.Second
 
 // Await waits until the streams of a step are there to be watched, or ctx ends: a step is seen to run before its srun
 // has come, or come back to a server that was started since.
@@ -116,6 +116,6 @@ func (s *session) toWatchers(f wire.Frame) {
 type hasty struct{ net.Conn }
 
 func (h *hasty) Write(b []byte) (int, error) {
-	_ = h.SetWriteDeadline(time.Now().Add(watchPatience))
+	_ = h.SetWriteDeadline(time.Now().Add(watchTimeout))
 	return h.Conn.Write(b)
 }

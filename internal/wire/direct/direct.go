@@ -20,8 +20,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// patience bounds how long a node tries to reach a caller before it takes the way by the server.
-const patience = 2 * time.Second
+// dialTimeout bounds how long a node tries to reach a caller before it takes the way by the server.
+const dialTimeout = 2 * time.Second
 
 // New makes a certificate for one step and its fingerprint.
 func New() (*tls.Config, string, error) {
@@ -43,7 +43,7 @@ func New() (*tls.Config, string, error) {
 
 // Dial reaches the caller of a step.
 func Dial(ctx context.Context, d *wire.Direct, node core.NodeName) (net.Conn, error) {
-	ctx, stop := context.WithTimeout(ctx, patience)
+	ctx, stop := context.WithTimeout(ctx, dialTimeout)
 	defer stop()
 	cfg := &tls.Config{
 		MinVersion:         tls.VersionTLS13,
@@ -58,7 +58,7 @@ func Dial(ctx context.Context, d *wire.Direct, node core.NodeName) (net.Conn, er
 	}
 	var last error
 	for _, addr := range d.Addrs {
-		raw, err := (&net.Dialer{Timeout: patience / 2}).DialContext(ctx, "tcp", addr)
+		raw, err := (&net.Dialer{Timeout: dialTimeout / 2}).DialContext(ctx, "tcp", addr)
 		if err != nil {
 			last = err
 			continue

@@ -11,10 +11,10 @@ import (
 
 // Bounds of an answer and of a request's body: a peer that takes or sends nothing is given up.
 const (
-	answerPatience = 30 * time.Second
-	bodyPatience   = 15 * time.Second
-	leastRate      = 128 << 10 // bytes a second a peer must send or take of what is large
-	smallWrite     = 16 << 10  // the deadline set with the header is enough for less
+	answerTimeout = 30 * time.Second
+	bodyTimeout   = 15 * time.Second
+	leastRate     = 128 << 10 // bytes a second a peer must send or take of what is large
+	smallWrite    = 16 << 10  // the deadline set with the header is enough for less
 )
 
 // Answer is the response of one call. It knows whether it has begun, which decides what can be said after a panic,
@@ -70,7 +70,7 @@ func (w *Answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func (w *Answer) extend(n int) {
 	// A connection without deadlines is one of a test.
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(
-		time.Now().Add(answerPatience + transferTime(int64(n))))
+		time.Now().Add(answerTimeout + transferTime(int64(n))))
 }
 
 // transferTime is how long n bytes take at the least rate.
@@ -86,7 +86,7 @@ func AwaitBody(w http.ResponseWriter, r *http.Request, most int64) {
 	if size < 0 || size > most {
 		size = most
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyPatience + transferTime(size))) // as in extend
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout + transferTime(size))) // as in extend
 }
 
 // TimedBody is a request's body under a deadline. At its end the deadline goes: net/http reads on, to see the peer

@@ -136,8 +136,8 @@ func (a *Streams) srunEnd(w http.ResponseWriter, r *http.Request, key string, wh
 		func() (net.Conn, error) { return Upgrade(w, r, "bireme-stream") }))
 }
 
-// srunPatience is how long who would watch a running step waits for its srun, which is on its way or never was there.
-const srunPatience = 3 * time.Second
+// srunTimeout is how long who would watch a running step waits for its srun, which is on its way or never was there.
+const srunTimeout = 3 * time.Second
 
 // stepOf is a step of a job's present attempt, or nil.
 func stepOf(snap *state.Snapshot, j *core.Job, step string) *core.Step {
@@ -165,7 +165,7 @@ func (a *Streams) AttachStep(w http.ResponseWriter, r *http.Request, who *call.C
 	}
 	if snap, serr := a.Snapshot(); serr == nil {
 		if st := stepOf(snap, j, r.PathValue("step")); st != nil && !st.State.Final() {
-			ctx, cancel := context.WithTimeout(r.Context(), srunPatience)
+			ctx, cancel := context.WithTimeout(r.Context(), srunTimeout)
 			a.Streams.Await(ctx, j.ID, int32(id))
 			cancel()
 		}

@@ -58,7 +58,7 @@ func (c *Caller) Do(method, path string, body any) Answer {
 		}
 		r = bytes.NewReader(data)
 	}
-	ctx, cancel := context.WithTimeout(c.T.Context(), servertest.Patience)
+	ctx, cancel := context.WithTimeout(c.T.Context(), servertest.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.URL+path, r)
 	if err != nil {
