@@ -24,6 +24,8 @@ type JobList struct {
 	// What the site has srun do around its steps; with a single job.
 	SrunProlog string `json:"srun_prolog,omitempty"`
 	SrunEpilog string `json:"srun_epilog,omitempty"`
+	// KillWait is how long processes of a job may take to end after TERM; with a single job.
+	KillWait core.Seconds `json:"kill_wait,omitempty"`
 }
 
 // NodeList answers GET /api/v1/nodes.

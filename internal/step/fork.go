@@ -252,10 +252,7 @@ func (s *step) tuning(t wire.Task) []func(pid int) error {
 			continue
 		}
 		list = append(list, func(pid int) error {
-			if err := unix.Prlimit(pid, res, &lim, nil); err != nil && s.k.root {
-				return fmt.Errorf("limit %s: %w", name, err)
-			}
-			return nil // without root a hard limit cannot be raised: the job gets what there is
+			return rlimit.Apply(pid, res, &lim, s.k.root, s.l.Identity.UID, s.l.Identity.GID)
 		})
 	}
 	if n := s.l.Program.Nice; n != 0 {

@@ -288,7 +288,9 @@ func (s *step) account(x *wire.Exited, f *failure, tasks []taskExit) {
 			addCgroup(&x.Usage, u)
 		}
 	}
-	x.Cause, x.Message = why.cause, why.message
+	if x.Cause, x.Message = why.cause, why.message; x.Message == wire.ReasonForsaken && x.ExitCode+x.Signal == 0 {
+		x.Cause, x.Message = wire.CauseNone, ""
+	}
 	switch {
 	case f != nil:
 		x.Cause, x.Message, x.ExitCode, x.Signal = f.cause, f.message, f.code, f.signal

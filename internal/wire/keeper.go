@@ -177,6 +177,10 @@ type Kill struct {
 	Notice string `json:"notice,omitempty"`
 }
 
+// ReasonForsaken is the reason of a Kill for a step whose srun is gone. One whose tasks then end well has ended well:
+// srun was ended because the step was over.
+const ReasonForsaken = "its srun is gone"
+
 // SetLimit changes the time limit of all steps of a job, counted from each step's start.
 type SetLimit struct {
 	Ref     uint64        `json:"ref,omitempty"`

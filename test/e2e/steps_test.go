@@ -179,8 +179,8 @@ func endsOfTasks(t *testing.T, c *cluster.Cluster) {
 		": task 0: Terminated\n", ": task 2: Terminated\n",
 		" ON n1 CANCELLED AT ", " ON n3 CANCELLED AT ")
 	r = p.Try("srun", "-n2", "-N1", "-W1", "sh", "-c", "if [ $SLURM_PROCID = 0 ]; then exit 0; fi; exec tail -f /dev/null")
-	refused(t, r, 143, "srun: First task exited 1s ago\n", " task 1: running\n", " task 0: exited\n",
-		" task 1: Terminated\n", " CANCELLED AT ")
+	refused(t, r, 137, "srun: First task exited 1s ago\n", " task 1: running\n", " task 0: exited\n", // [wait-kill]
+		"srun: Job step aborted: Waiting up to ", " task 1: Killed\n", " CANCELLED AT ")
 	refused(t, p.Try("srun", "-n3", "-N1", "sh", "-c", "exit $SLURM_PROCID"), 2, ": task 1: Exited with exit code 1\n",
 		": task 2: Exited with exit code 2\n")
 	refused(t, p.Try("srun", "-n2", "-N1", "sh", "-c", "[ $SLURM_PROCID = 1 ] && kill -SEGV $$; exit 200"), 139,
@@ -215,10 +215,11 @@ func terminalOfTask(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// interrupted: one Ctrl-C tells how things stand, a second one ends the step.
+// interrupted [sigint]: one Ctrl-C tells how things stand, a second one is passed on, a third one kills the step.
 func interrupted(t *testing.T, c *cluster.Cluster) {
 	said := filepath.Join(c.Work, "interrupt.err")
-	cmd := c.As(alice).Command(t.Context(), "srun", "-n2", "-N1", "sh", "-c", "echo up >&2; exec tail -f /dev/null")
+	cmd := c.As(alice).Command(t.Context(), "srun", "-n2", "-N1", "sh", "-c", "trap '' INT; echo up >&2; exec tail "+
+		"-f /dev/null")
 	cmd.Args = append([]string{"sh", "-c", `exec "$@" 2>` + said, "sh"}, append([]string{cmd.Path}, cmd.Args[1:]...)...)
 	cmd.Path = "/bin/sh"
 	if err := cmd.Start(); err != nil {
@@ -230,7 +231,7 @@ func interrupted(t *testing.T, c *cluster.Cluster) {
 	go func() { over <- cmd.Wait() }()
 	for aborted := false; !aborted; { // a slow machine may take more than a second between two
 		if time.Now().After(deadline) {
-			t.Fatalf("two interrupts do not end it:\n%s", read(t, said))
+			t.Fatalf("three interrupts do not end it:\n%s", read(t, said))
 		}
 		before := strings.Count(read(t, said), "srun: ")
 		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -243,12 +244,12 @@ func interrupted(t *testing.T, c *cluster.Cluster) {
 		aborted = strings.Contains(read(t, said), "Job step aborted")
 	}
 	<-over
-	if code := cmd.ProcessState.ExitCode(); code != 130 && code != 143 {
+	if code := cmd.ProcessState.ExitCode(); code != 137 {
 		t.Errorf("exit status %d:\n%s", code, read(t, said))
 	}
 	wants(t, "srun", read(t, said), "srun: interrupt (one more within 1 sec to abort)\n", " tasks 0-1: running\n",
-		"srun: sending Ctrl-C to StepId=",
-		"srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n")
+		"srun: sending Ctrl-C to StepId=", "srun: forcing job termination\n",
+		"srun: Job step aborted: Waiting up to ")
 }
 
 // broadcast: a file comes to all nodes, in a tree and by the step's input.

@@ -278,6 +278,17 @@ func (w *requestDetail) cpusAndMem(req *Request, node *ledger.Node, tasks int32,
 	return p
 }
 
+// wholeMem is the memory of a job that has all CPUs and GPUs of a node, where it asks for it by these.
+func (w *requestDetail) wholeMem(req *Request, node *ledger.Node, cpus int32, gpus int64) core.Bytes {
+	mem, most := core.Bytes(0), node.Record.Hardware.Memory
+	if w.memPerGPU > 0 {
+		mem = w.memPerGPU * core.Bytes(gpus)
+	} else if req.memPerCPU > 0 {
+		mem = req.memPerCPU * core.Bytes(cpus)
+	}
+	return min(mem, most)
+}
+
 // cpusForTasks is how many CPUs of a node tasks need if only so many may be on each core, or on each socket.
 func (w *requestDetail) cpusForTasks(req *Request, node *ledger.Node, tasks int32) int32 {
 	up := func(x, by int32) int32 { return (x + by - 1) / by }
@@ -590,8 +601,17 @@ func (w *requestDetail) exactUsage(req *Request, node *ledger.Node, tasks int32,
 		}
 		u.Cpus -= u.Cpus % node.AllocUnit
 		for k := range u.Gres {
-			u.Gres[k] = max(0, b.Gres[k])
+			if k >= len(node.Gres) || node.Gres[k].Name != "mps" && node.Gres[k].Name != "shard" { // parts of a GPU stay
+				u.Gres[k] = max(0, b.Gres[k])
+			}
 		}
+		var gpus int64
+		for k := range node.Gres {
+			if node.Gres[k].Name == "gpu" {
+				gpus += u.Gres[k]
+			}
+		}
+		u.Mem = max(u.Mem, w.wholeMem(req, node, u.Cpus, gpus))
 	}
 	if at >= 0 {
 		u.Gres[at] = int64(u.Cpus)

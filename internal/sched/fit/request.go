@@ -259,6 +259,7 @@ func (req *Request) plainUsage(node *ledger.Node, tasks int32, b *ledger.Resourc
 	}
 	if req.Exclusive {
 		u.Cpus = node.Record.Hardware.CPUs
+		u.Mem = max(u.Mem, min(req.memPerCPU*core.Bytes(u.Cpus), node.Record.Hardware.Memory))
 	}
 	if len(node.Gres) == 0 || len(req.Gres) == 0 && !req.Exclusive {
 		return u
@@ -266,7 +267,9 @@ func (req *Request) plainUsage(node *ledger.Node, tasks int32, b *ledger.Resourc
 	u.Gres = make([]int64, len(node.Gres))
 	if req.Exclusive { // whole nodes come with all they have
 		for i := range u.Gres {
-			u.Gres[i] = max(0, b.Gres[i])
+			if name := node.Gres[i].Name; name != "mps" && name != "shard" { // parts of a GPU are not taken with it
+				u.Gres[i] = max(0, b.Gres[i])
+			}
 		}
 		return u
 	}

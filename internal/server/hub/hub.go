@@ -307,8 +307,11 @@ func (h *Hub) Signal(j *core.Job, s wire.Signal) error {
 	return h.toNodes(j, order{typ: wire.TypeSignal, header: s})
 }
 
-// KillStep ends one step of a job.
-func (h *Hub) KillStep(j *core.Job, step string) error { return h.toNodes(j, killStep(j, step, "")) }
+// KillStep ends one step of a job, as k says: with which grace and for what reason.
+func (h *Hub) KillStep(j *core.Job, k wire.Kill) error {
+	k.Job, k.Attempt, k.Cause = int64(j.ID), j.Attempt, wire.CauseCancelled
+	return h.toNodes(j, order{typ: wire.TypeKill, header: k})
+}
 
 func killStep(j *core.Job, step, notice string) order {
 	return order{typ: wire.TypeKill, header: wire.Kill{

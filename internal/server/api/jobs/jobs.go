@@ -229,6 +229,7 @@ func (a *Jobs) Show(_ http.ResponseWriter, r *http.Request, who *call.Caller) (a
 	}
 	step := &a.Settings().Step
 	out.SrunProlog, out.SrunEpilog = step.SrunProlog, step.SrunEpilog
+	out.KillWait = a.Settings().Timers.KillWait.Seconds()
 	for i, j := range list {
 		a.describe(v, &out.Jobs[i], j)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
@@ -179,8 +180,11 @@ func (a *Control) signalAll(who *call.Caller, in *client.Cancel, todo []cancelTo
 }
 
 func (a *Control) signal(j *core.Job, in *client.Cancel) error {
-	if in.Signal == 0 {
-		return a.Hub.KillStep(j, in.Step)
+	switch {
+	case in.Signal == 0:
+		return a.Hub.KillStep(j, wire.Kill{Step: in.Step})
+	case in.Signal == int32(syscall.SIGKILL) && in.Step != "" && in.Step != wire.BatchStep:
+		return a.Hub.KillStep(j, wire.Kill{Step: in.Step, Grace: -1})
 	}
 	return a.Hub.Signal(j, wire.Signal{Number: int(in.Signal), Step: in.Step, Batch: in.Batch, Full: in.Full})
 }

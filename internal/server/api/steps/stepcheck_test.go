@@ -16,7 +16,8 @@ var stepElsewhere = map[string]string{
 	"argv": "checkPrograms", "env": "the size of the body; it is not kept", "time_limit": "checkStep", "rows": "any",
 	"cols":  "any",
 	"label": "flag", "pty": "flag", "owns_job": "flag", "exact": "flag", "overlap": "flag", "overcommit": "flag",
-	"direct": "checkStep", "container": "speccheck.Container", "programs": "checkPrograms", "het": "newStep",
+	"preserve_env": "flag",
+	"direct":       "checkStep", "container": "speccheck.Container", "programs": "checkPrograms", "het": "newStep",
 }
 
 // Whoever adds a field to a step says how large it may be.

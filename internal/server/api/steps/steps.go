@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/wire"
 )
 
 // Steps makes and lists the steps of jobs.
@@ -89,7 +90,8 @@ func (a *Steps) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 		if made[i], err = a.launchPart(r.Context(), all, i, p); err != nil {
 			a.unmake(r.Context(), all[i:])
 			for _, p := range all[:i] {
-				_ = a.Hub.KillStep(p.Job, stepName(p.Step.ID)) // otherwise it ends because nobody opens its streams
+				// otherwise it ends because nobody opens its streams
+				_ = a.Hub.KillStep(p.Job, wire.Kill{Step: stepName(p.Step.ID)})
 			}
 			return nil, err
 		}
@@ -211,7 +213,7 @@ func (a *Steps) whenForsaken(j *core.Job, st *core.Step, owns bool) func() {
 // forsaken ends a step whose srun is gone, and with it the allocation that srun made for itself: nobody else would.
 func (a *Steps) forsaken(j *core.Job, step string, whole bool) error {
 	if !whole {
-		return a.Hub.KillStep(j, step)
+		return a.Hub.KillStep(j, wire.Kill{Step: step, Reason: wire.ReasonForsaken})
 	}
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()

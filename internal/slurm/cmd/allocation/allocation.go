@@ -80,7 +80,7 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 		for {
 			select {
 			case got := <-signals:
-				if got == syscall.SIGWINCH || got == syscall.SIGCHLD {
+				if got == syscall.SIGWINCH || got == syscall.SIGCHLD || got == syscall.SIGCONT {
 					continue
 				}
 				caught <- got

@@ -58,7 +58,7 @@ func (s *run) create(ctx context.Context, ask *client.NewStep, sig *signals) (*c
 			stop()
 			return nil, core.Errorf(core.Conflict, "other steps have what it needs").Because(slurm.ReasonNodesBusy)
 		case got := <-sig.c:
-			if got == syscall.SIGWINCH {
+			if got == syscall.SIGWINCH || got == syscall.SIGCONT {
 				break
 			}
 			stop()

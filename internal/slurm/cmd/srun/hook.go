@@ -11,6 +11,7 @@ import (
 
 // site takes the site's programs where none were given.
 func (s *run) site(list *client.JobList) {
+	s.killWait = list.KillWait.Duration()
 	for _, h := range []struct {
 		mine *string
 		its  string

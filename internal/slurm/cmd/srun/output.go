@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
@@ -25,6 +26,7 @@ type output struct {
 	at     map[int32]int           // index of its node
 	files  map[string]*os.File
 	failed error
+	closed bool // nobody reads srun's own output any more
 }
 
 // modes of -o, -e and -i that are no file.
@@ -104,6 +106,7 @@ func (o *output) write(l cmd.Lane, data []byte) {
 	}
 	if err != nil && o.failed == nil {
 		o.failed = err
+		o.closed = errors.Is(err, syscall.EPIPE)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -24,7 +25,9 @@ type run struct {
 	inside bool   // that was there before
 	array  *core.ArrayRef
 	cast   cmd.Func // sbcast, for --bcast
-	input  *os.File // of its tasks, by --input; nil: not a file, or not open yet
+	// killWait is how long a step may take to end after TERM
+	killWait time.Duration
+	input    *os.File // of its tasks, by --input; nil: not a file, or not open yet
 }
 
 // Run is the command.

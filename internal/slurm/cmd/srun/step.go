@@ -1,6 +1,8 @@
 package srun
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +21,13 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// killWait is what srun says it waits for a step that was told to end, as Slurm's KillWait and two.
-const killWait = 32 * time.Second
+// patience is how long srun waits for a step that was told to end, as Slurm: KillWait and two seconds.
+func (s *run) patience() time.Duration {
+	if s.killWait > 0 {
+		return s.killWait + 2*time.Second
+	}
+	return 32 * time.Second
+}
 
 // runStep makes the step, carries its streams and gives srun's exit code and the step's exit.
 func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
@@ -107,6 +114,7 @@ type pump struct {
 	noInput    bool                   // its file could not be opened
 	spoke      map[core.NodeName]bool // nodes that wrote to standard error
 	terminated bool
+	aborted    bool // srun has said that the step is aborted
 	killTimer  <-chan time.Time
 	waitTimer  <-chan time.Time
 }
@@ -125,6 +133,10 @@ func (p *pump) run(ctx context.Context) (int, core.Exit) {
 				p.s.w.Errorf("step %s: %v", p.s.stepName(), err)
 				return slurm.ExitError, core.Exit{Code: 1}
 			}
+			if p.out.closed {
+				p.kill(ctx, 0)
+				return 128 + int(syscall.SIGPIPE), core.Exit{Signal: int32(syscall.SIGPIPE)}
+			}
 		case err := <-broken:
 			p.exits.tell(false)
 			if ctx.Err() == nil {
@@ -132,14 +144,13 @@ func (p *pump) run(ctx context.Context) (int, core.Exit) {
 			}
 			return slurm.ExitError, core.Exit{Code: 1}
 		case got := <-p.sig.c:
-			if code, leave := p.signal(ctx, got); leave {
-				return code, core.Exit{Signal: int32(code - 128)}
-			}
+			p.signal(ctx, got)
 		case <-p.waitTimer:
 			p.waitTimer = nil
 			p.s.w.Infof("First task exited %ds ago", int(p.s.r.Step.Wait/time.Second))
 			p.states()
-			p.terminate(ctx)
+			p.s.w.Infof("launch/slurm: _step_signal: Terminating StepId=%s", p.s.stepName())
+			p.abort(ctx)
 		case <-p.killTimer:
 			p.killTimer = nil
 			p.s.w.Errorf("Timed out waiting for job step to complete")
@@ -147,7 +158,7 @@ func (p *pump) run(ctx context.Context) (int, core.Exit) {
 		}
 	}
 	p.exits.tell(p.exits.oom)
-	if p.terminated || p.exits.signal == 9 {
+	if p.terminated || p.exits.signal == 9 && !p.aborted {
 		p.s.w.Infof("Force Terminated StepId=%s", p.s.stepName())
 	}
 	if p.noInput {
@@ -181,6 +192,9 @@ func (p *pump) frame(ctx context.Context, part int, f wire.Frame) error {
 		}
 		if h.FD == 2 && len(f.Payload) > 0 {
 			p.spoke[p.out.node[h.Rank]] = true
+			if isCancelled(f.Payload) && !p.terminated {
+				p.sayAborted()
+			}
 		}
 		p.out.write(cmd.Lane{Rank: h.Rank, FD: h.FD}, f.Payload)
 		f.Free()
@@ -248,6 +262,11 @@ func (p *pump) tellStarted(rank int32) {
 	p.s.verbose("launch/slurm: _task_start: Node %s, %d tasks started", node, count)
 }
 
+// isCancelled reports whether output is the keeper's line that the step is being ended.
+func isCancelled(line []byte) bool {
+	return bytes.HasPrefix(line, []byte(slurm.NoticePrefix+"*** STEP ")) && bytes.Contains(line, []byte(" CANCELLED AT "))
+}
+
 // taskStart sends standard input once all tasks are there to take it.
 func (p *pump) taskStart(ctx context.Context, rank int32) {
 	if p.s.r.Ask.Verbose > 0 && !p.started[rank] {
@@ -308,57 +327,75 @@ func (p *pump) terminate(ctx context.Context) {
 	}
 	p.terminated = true
 	p.s.w.Infof("launch/slurm: _step_signal: Terminating StepId=%s", p.s.stepName())
-	p.kill(ctx)
+	p.kill(ctx, 0)
 }
 
-func (p *pump) kill(ctx context.Context) {
+// abort kills what is left of the step, and says so once.
+func (p *pump) abort(ctx context.Context) {
+	p.sayAborted()
+	p.kill(ctx, syscall.SIGKILL)
+}
+
+func (p *pump) sayAborted() {
+	if !p.aborted {
+		p.aborted = true
+		p.s.w.Infof("Job step aborted: Waiting up to %d seconds for job step to finish.", int(p.s.patience()/time.Second))
+	}
+}
+
+// kill has the server end the step: with TERM, patience and KILL, or with a signal at once.
+func (p *pump) kill(ctx context.Context, sig syscall.Signal) {
 	for i, part := range p.s.parts {
 		st := &part.made.Step
-		_, err := p.s.c.Cancel(ctx, &client.Cancel{IDs: []string{fmt.Sprint(st.Job)}, Step: fmt.Sprint(st.ID)})
+		_, err := p.s.c.Cancel(ctx, &client.Cancel{
+			IDs: []string{fmt.Sprint(st.Job)}, Step: fmt.Sprint(st.ID), Signal: int32(sig),
+		})
 		if err != nil { // the step may hear a plain signal all the same
-			_ = p.links[i].Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGTERM)})
+			_ = p.links[i].Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(cmp.Or(sig, syscall.SIGTERM))})
 		}
 	}
-	p.killTimer = time.After(killWait)
+	p.killTimer = time.After(p.s.patience())
 }
 
 // signal does what a signal to srun means for its tasks.
-func (p *pump) signal(ctx context.Context, got os.Signal) (code int, leave bool) {
-	n := allocation.SignalNumber(got)
+func (p *pump) signal(ctx context.Context, got os.Signal) {
 	switch got {
 	case syscall.SIGWINCH:
 		p.sendWindow()
-		return 0, false
 	case syscall.SIGINT:
-		return p.interrupt(ctx)
+		p.interrupt(ctx)
+	case syscall.SIGCONT:
+		p.s.w.Infof("got SIGCONT")
+	default:
+		n := allocation.SignalNumber(got)
+		_ = p.links.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(n)}) // a broken stream shows in read
 	}
-	_ = p.links.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(n)}) // a broken stream shows in read
-	return 0, false
 }
 
-// interrupt: the first tells how things stand, a second within a second ends the step, a third leaves.
-func (p *pump) interrupt(ctx context.Context) (code int, leave bool) {
+// interrupt: the first tells how things stand, a second within a second is passed on, one more within a second of that
+// kills the step. With -X the first is passed on, with --quit-on-interrupt each is a second one.
+func (p *pump) interrupt(ctx context.Context) {
 	now := time.Now()
-	again := now.Sub(p.sig.lastInt) <= time.Second
-	p.sig.lastInt = now
-	switch {
-	case p.sig.aborted:
-		return 130, true
-	case again || p.s.r.Step.QuitOnInterrupt || p.s.r.Step.NoStatus:
-		if !p.s.r.Step.NoStatus || again {
-			p.sig.aborted = true
-		}
+	pass := func() {
 		p.s.w.Infof("sending Ctrl-C to StepId=%s", p.s.stepName())
 		_ = p.links.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGINT)})
-		if p.sig.aborted {
-			p.s.w.Infof("Job step aborted: Waiting up to %d seconds for job step to finish.", int(killWait/time.Second))
-			p.kill(ctx)
+	}
+	switch {
+	case !p.s.r.Step.QuitOnInterrupt && now.Sub(p.sig.lastInt) > time.Second:
+		p.sig.lastInt = now
+		if p.s.r.Step.NoStatus {
+			pass()
+			return
 		}
-	default:
 		p.s.w.Infof("interrupt (one more within 1 sec to abort)")
 		p.states()
+	case now.Sub(p.sig.lastSent) <= time.Second:
+		p.s.w.Infof("forcing job termination")
+		p.abort(ctx)
+	default:
+		p.sig.lastSent = now
+		pass()
 	}
-	return 0, false
 }
 
 // states tells how far the tasks are.
@@ -422,14 +459,18 @@ func (p *pump) startInput(ctx context.Context) {
 			}
 		}
 	}
-	go p.input(in, rank) // ends at end of file, or with the process: a read of a terminal cannot be broken off
+	go p.input(ctx, in, rank) // ends at end of file, or with the process: a read of a terminal cannot be broken off
 }
 
-func (p *pump) input(in io.Reader, rank int32) {
+func (p *pump) input(ctx context.Context, in io.Reader, rank int32) {
 	buf := make([]byte, 32<<10)
 	h := wire.IOHeader{Rank: rank}
 	for {
+		cmd.AwaitForeground(ctx, in)
 		n, err := in.Read(buf)
+		if errors.Is(err, syscall.EIO) && cmd.InBackground(in) { // it was sent there meanwhile
+			continue
+		}
 		if n > 0 {
 			p.links.room()
 			if p.links.Send(wire.TypeInput, h, buf[:n]) != nil {
