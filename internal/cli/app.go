@@ -43,7 +43,7 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	root.SetErr(a.Err)
 	err := root.ExecuteContext(ctx)
 	if a.Interrupted() {
-		return a.status(app.ExitInterrupted)
+		return a.status(app.ExitInterrupted, nil)
 	}
 	if words := flagGroupError(err); words != "" {
 		err = app.Usagef("%s", words)
@@ -55,7 +55,7 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	if err != nil && !errors.As(err, &status) && !interrupted {
 		fmt.Fprintln(a.Err, plain.Message(a.message(err)))
 	}
-	return a.status(app.ExitCode(err))
+	return a.status(app.ExitCode(err), err)
 }
 
 // message words an error; dstack's CLI puts no name before it.
@@ -67,9 +67,9 @@ func (a *App) message(err error) string {
 	return text
 }
 
-// status is the exit status: dstack's CLI knows 0, 1 and 2.
-func (a *App) status(code int) int {
-	if a.Dstack && code > app.ExitUsage {
+// status is the exit status: dstack's CLI knows 0, 1 and, for a command line that is wrong, 2.
+func (a *App) status(code int, err error) int {
+	if a.Dstack && code != app.ExitOK && !app.IsUsage(err) {
 		return app.ExitFailed
 	}
 	return code

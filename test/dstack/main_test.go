@@ -69,7 +69,8 @@ type session struct {
 	cli  string
 	home string
 	work string
-	n    int // commands so far
+	n    int      // commands so far
+	more []string // of its environment
 }
 
 func newSession(t *testing.T, c *cluster.Cluster) *session {
@@ -120,10 +121,10 @@ func (s *session) try(stdin string, args ...string) (out string, code int) {
 
 // env is the environment of the user's machine.
 func (s *session) env() []string {
-	return []string{
+	return append([]string{
 		"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "COLUMNS=180", "LANG=C.UTF-8", "USER=root",
 		"DSTACK_CLI_LOG_LEVEL=ERROR",
-	}
+	}, s.more...)
 }
 
 // want runs the CLI and expects an exit status and texts in its output.

@@ -18,8 +18,24 @@ image: box:1
 // TestScript is a working day with the stock CLI: a project is added, runs are planned, applied attached and detached,
 // listed, read, updated, stopped and deleted, in containers on a local node.
 func TestScript(t *testing.T) {
+	c, url, token := start(t)
+	s, root := newSession(t, c), c.Root()
+	s.project(url, token)
+	s.tasks(root)
+	s.changes()
+	s.trouble()
+	s.others(root)
+	t.Logf("%d commands", s.n)
+	if s.n < 60 {
+		t.Errorf("only %d commands", s.n)
+	}
+}
+
+// start makes a cluster of one node with a container engine, and a project whose runs are containers.
+func start(t *testing.T) (c *cluster.Cluster, url, token string) {
+	t.Helper()
 	api, door := freePort(t), freePort(t)
-	c := cluster.Start(t, cluster.Options{
+	c = cluster.Start(t, cluster.Options{
 		Args: []string{"--engine", docker.Socket, "--cpus", "4"},
 		Set:  []string{"dstack.listen=" + api, "ssh.listen=" + door, "timers.grace=5s"},
 	})
@@ -31,16 +47,7 @@ func TestScript(t *testing.T) {
 		"read,submit,admin", "--json")), &made); err != nil {
 		t.Fatal(err)
 	}
-	s := newSession(t, c)
-	s.project("http://"+api, made.Secret)
-	s.tasks(root)
-	s.changes()
-	s.trouble()
-	s.others(root)
-	t.Logf("%d commands", s.n)
-	if s.n < 60 {
-		t.Errorf("only %d commands", s.n)
-	}
+	return c, "http://" + api, made.Secret
 }
 
 func (s *session) project(url, token string) {

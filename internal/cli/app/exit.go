@@ -30,6 +30,12 @@ func (e *usageError) Error() string { return e.msg }
 
 func Usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
+// IsUsage reports whether an error is a mistake on the command line.
+func IsUsage(err error) bool {
+	var usage *usageError
+	return errors.As(err, &usage)
+}
+
 // StatusError ends the program with a status that is not ours, after everything has been said.
 type StatusError struct{ Code int }
 

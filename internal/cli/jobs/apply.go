@@ -71,7 +71,7 @@ makes a fleet of SSH hosts, or changes it in place, and waits until its hosts ar
 While attached, the ports of the configuration are on this machine and ` + "`ssh RUN`" + ` leads into the run.
 Ctrl-C asks whether the run is to be stopped.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
+			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 && !a.Dstack {
 				return app.Usagef("apply: unexpected argument %q: give the file with -f, and arguments of the run "+
 					"after --", args[0])
 			}

@@ -38,8 +38,11 @@ func (o *applyOptions) plan(ctx context.Context, c *client.Client, s *convert.Sp
 	err = o.server(c).Post(ctx, "runs/get_plan", map[string]any{
 		"run_spec": spec, "max_offers": o.maxOffers, "full_offers": o.fullOffers, "unallocated_resources": o.unallocated,
 	}, p.RunPlan)
-	if code := core.CodeOf(err); code == core.NotFound || code == core.Denied {
+	switch code := core.CodeOf(err); {
+	case code == core.NotFound, code == core.Denied:
 		return nil, nil
+	case code == core.Invalid && !s.Contained(core.RuntimeProcess):
+		return nil, nil // dstack's rules are for containers; the submission has those of processes
 	}
 	if err != nil {
 		return nil, err
@@ -102,7 +105,8 @@ func (o *applyOptions) anything(ctx context.Context, c *client.Client, p *planne
 	res := &spec.Configuration.Run().Resources // the plan is not needed any more for what it asks
 	was := *res
 	defer func() { *res = was }()
-	*res = config.Resources{CPU: config.CPU{Count: config.Range{Min: new(int64)}}}
+	one, none := int64(1), config.Float(0)
+	*res = config.Resources{CPU: config.CPU{Count: config.Range{Min: &one}}, Memory: config.SizeRange{Min: &none}}
 	raw, err := spec.JSON()
 	if err != nil {
 		return nil

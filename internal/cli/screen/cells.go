@@ -63,8 +63,11 @@ func sizeText(r config.SizeRange) string {
 	return text(r.Min) + ".." + text(r.Max)
 }
 
-// gigabytes words a size of GB with at most one decimal: 11.8GB, 16GB.
+// gigabytes words a size of GB with at most one decimal: 11.8GB, 16GB; what is less than one is in MB.
 func gigabytes(gb float64) string {
+	if gb > 0 && gb < 1 {
+		return strconv.FormatFloat(gb*1024, 'f', 0, 64) + "MB"
+	}
 	return strings.TrimSuffix(strconv.FormatFloat(gb, 'f', 1, 64), ".0") + "GB"
 }
 
