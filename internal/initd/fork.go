@@ -86,16 +86,19 @@ func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int
 		}
 		list = []uintptr{term.slave.Fd(), term.slave.Fd(), term.slave.Fd()}
 	}
-	if len(script) > 0 && term != nil {
-		argv = interactive(script, argv)
-	} else if len(script) > 0 {
-		f, err := memory(script)
-		if err != nil {
-			return 0, failed("%v", err)
+	if len(script) > 0 {
+		var inFile []byte
+		if argv, inFile = commandLine(script, argv, term != nil); inFile != nil {
+			f, err := memory(inFile)
+			if err != nil {
+				if term != nil {
+					term.close()
+				}
+				return 0, failed("%v", err)
+			}
+			defer f.Close()
+			list = append(list, f.Fd())
 		}
-		defer f.Close()
-		list = append(list, f.Fd())
-		argv = append(wire.Interpreter(script), append([]string{"/proc/self/fd/3"}, argv...)...)
 	}
 	if len(argv) == 0 || argv[0] == "" {
 		return 0, failed("nothing to run: the image names no program and the job has none")

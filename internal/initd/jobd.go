@@ -115,16 +115,16 @@ func JobSSH(in io.Reader) error {
 func (d *jobd) program() (*exec.Cmd, func(), error) {
 	argv, done := d.Argv, func() {}
 	var extra []*os.File
-	if len(d.Script) > 0 && d.Terminal {
-		argv = interactive(d.Script, argv)
-	} else if len(d.Script) > 0 {
-		f, err := memory(d.Script)
-		if err != nil {
-			return nil, done, err
+	if len(d.Script) > 0 {
+		var inFile []byte
+		if argv, inFile = commandLine(d.Script, argv, d.Terminal); inFile != nil {
+			f, err := memory(inFile)
+			if err != nil {
+				return nil, done, err
+			}
+			done = func() { f.Close() }
+			extra = []*os.File{f}
 		}
-		done = func() { f.Close() }
-		extra = []*os.File{f}
-		argv = append(wire.Interpreter(d.Script), append([]string{"/proc/self/fd/3"}, argv...)...)
 	}
 	if len(argv) == 0 {
 		return nil, done, errors.New("nothing to run: the image names no program and the job has none")

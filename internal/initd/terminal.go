@@ -153,20 +153,39 @@ func (t *terminal) ended() {
 	t.master.Close()
 }
 
+// scriptFile is where a program finds what commandLine wants in a file.
+const scriptFile = "/proc/self/fd/3"
+
+// commandLine is the command line of a script, and what has to be in scriptFile for it; nil: nothing.
+func commandLine(script []byte, args []string, onTerminal bool) (argv []string, inFile []byte) {
+	if !onTerminal {
+		return append(wire.Interpreter(script), append([]string{scriptFile}, args...)...), script
+	}
+	return interactive(script, args)
+}
+
+// maxArgument bounds one argument of a program: Linux takes 128 KiB with the NUL byte at its end.
+const maxArgument = 128<<10 - 1
+
 // interactive is the command line of commands that run on a terminal: those of a script as an argument of its
 // interpreter, which is a shell. Bash is interactive, so that it reads the user's .bashrc, which images use to set up
-// their environment. Other shells have no such file, and some greet in the output when they are interactive.
-func interactive(script []byte, args []string) []string {
+// their environment. Other shells have no such file, and some greet in the output when they are interactive. Commands
+// that are too long for an argument are read from a file.
+func interactive(script []byte, args []string) (argv []string, inFile []byte) {
 	_, body, _ := bytes.Cut(script, []byte{'\n'})
-	argv := wire.Interpreter(script)
+	argv = wire.Interpreter(script)
 	if path.Base(argv[len(argv)-1]) == "bash" {
 		argv = append(argv, "-i")
 	}
-	argv = append(argv, "-c", string(body))
+	text := string(body)
+	if len(body) > maxArgument {
+		text, inFile = ". "+scriptFile, body
+	}
+	argv = append(argv, "-c", text)
 	if len(args) > 0 {
 		argv = append(append(argv, wire.Interpreter(script)[0]), args...)
 	}
-	return argv
+	return argv, inFile
 }
 
 // withoutAccess is an environment without what opens the job's repository: only its first lines need that.

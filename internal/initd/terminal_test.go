@@ -27,6 +27,22 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// TestLongScriptOnATerminal: commands that are too long for one argument of a program run as others do.
+func TestLongScriptOnATerminal(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"/bin/sh", "/bin/bash"} {
+		for _, size := range []int{maxArgument - 100, maxArgument + 1, 3 * maxArgument} {
+			in := start(t)
+			script := "#!" + shell + "\ntest -t 0 && echo terminal && { :\n" + strings.Repeat("# filled\n", size/9) +
+				"}\necho end; (exit 7)\n"
+			out := in.run(wire.Run{Terminal: true}, script)
+			if e, got := in.ended(), text(t, out); e.ExitCode != 7 || got != "terminal\nend\n" {
+				t.Errorf("%s, %d bytes: %+v, %.200q", shell, len(script), e, got)
+			}
+		}
+	}
+}
+
 // TestInterrupt: a stop is Ctrl+C, which what runs in the foreground hears; what joins has the job's variables.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
