@@ -212,7 +212,8 @@ var confined = []struct {
 	why     string
 }{
 	{
-		sqlDrivers, []string{"internal/store", "internal/migrate/dstackdb"},
+		sqlDrivers,
+		[]string{"internal/store", "internal/migrate/dstackdb"},
 		"one room knows which database there is, and another reads that of a server that is moved away from",
 	},
 	{dockerClients, []string{"internal/agent"}, "only the node's daemon starts containers"},

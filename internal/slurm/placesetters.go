@@ -9,6 +9,7 @@ func constraint(r *Request, v string) error {
 	r.extra.Constraint, _ = core.ParseConstraint(v)
 	return nil
 }
+
 func prefer(r *Request, v string) error     { r.extra.Prefer, _ = core.ParseConstraint(v); return nil }
 func contiguous(r *Request, _ string) error { r.extra.Contiguous = true; return nil }
 

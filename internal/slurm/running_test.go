@@ -68,8 +68,10 @@ func TestRunning(t *testing.T) {
 		{"hostfile", slurm.Srun, "SLURM_HOSTFILE=hosts", "-n2", func(r *slurm.Request) string {
 			return r.Spec.More().NodeList
 		}, "n2,n1"},
-		{"mail-type-adds", slurm.Sbatch, "", "--mail-type=BEGIN --mail-type=END,FAIL --mail-type=NONE",
-			func(r *slurm.Request) string { return r.Spec.More().MailTypes }, "BEGIN,END,FAIL"},
+		{
+			"mail-type-adds", slurm.Sbatch, "", "--mail-type=BEGIN --mail-type=END,FAIL --mail-type=NONE",
+			func(r *slurm.Request) string { return r.Spec.More().MailTypes }, "BEGIN,END,FAIL",
+		},
 		{"output-none", slurm.Sbatch, "", "-o none -e none", func(r *slurm.Request) string {
 			return r.Spec.IO.Stdout + " " + r.Spec.IO.Stderr
 		}, "/dev/null /dev/null"},
@@ -77,17 +79,21 @@ func TestRunning(t *testing.T) {
 		{"begin-forms", slurm.Sbatch, "", "--begin=noon-tomorrow", func(r *slurm.Request) string {
 			return r.Spec.Begin.Go().Sub(slurmtest.Day("10:00:00").Go()).String()
 		}, "26h0m0s"},
-		{"deadline", slurm.Sbatch, "", "--begin=now+2hours --deadline=now+1hour", nil,
-			"sbatch: error: Incompatible begin and deadline time specification"},
+		{
+			"deadline", slurm.Sbatch, "", "--begin=now+2hours --deadline=now+1hour", nil,
+			"sbatch: error: Incompatible begin and deadline time specification",
+		},
 		{"rlimits", slurm.Srun, "", "--propagate=CORE,foo", nil, "srun: error: Bad rlimit name: foo"},
 		{"preserve-env", slurm.Srun, "", "-E", func(r *slurm.Request) string {
 			return map[bool]string{true: "kept"}[r.Step.PreserveEnv]
 		}, "kept"},
-		{"step-exclusive-cpus", slurm.Srun, "SLURM_JOB_ID=7 SLURM_GPUS=4", "-c8 --gpus-per-task=1",
+		{
+			"step-exclusive-cpus", slurm.Srun, "SLURM_JOB_ID=7 SLURM_GPUS=4", "-c8 --gpus-per-task=1",
 			func(r *slurm.Request) string {
 				n, _ := r.Step.Tasks(&r.Spec.Shape)
 				return map[int32]string{0: "one", 1: "one"}[n]
-			}, "one"},
+			}, "one",
+		},
 		{"overcommit", slurm.Srun, "SLURM_OVERCOMMIT=1", "-n10 -N1", func(r *slurm.Request) string {
 			n, _ := r.Step.Tasks(&r.Spec.Shape)
 			return map[int32]string{10: "all"}[n] + map[int32]string{1: " on one CPU"}[r.Spec.Shape.Tasks]

@@ -105,8 +105,12 @@ func (r *RunFlags) document() (doc map[string]any, options map[string]string) {
 		key   string
 		value any
 	}{
-		{r.spot, "spot_policy", "spot"}, {r.onDemand, "spot_policy", "on-demand"}, {r.spotAuto, "spot_policy", "auto"},
-		{r.retry, "retry", true}, {r.noRetry, "retry", false}, {r.reuse, "creation_policy", "reuse"},
+		{r.spot, "spot_policy", "spot"},
+		{r.onDemand, "spot_policy", "on-demand"},
+		{r.spotAuto, "spot_policy", "auto"},
+		{r.retry, "retry", true},
+		{r.noRetry, "retry", false},
+		{r.reuse, "creation_policy", "reuse"},
 		{r.dontDestroy, "idle_duration", "off"},
 	} {
 		if x.given {

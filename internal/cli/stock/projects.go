@@ -117,7 +117,8 @@ func Connect(a *app.App, project string, other func() (*client.Client, error), o
 	case e == nil && project == "":
 		return nil, app.Usagef("no project is the default one; `dstack project set-default NAME`, or --project NAME")
 	case e == nil:
-		return nil, fmt.Errorf("Project %s is not configured", project) //nolint:staticcheck // as dstack words it
+		//lint:ignore ST1005 dstack's own text
+		return nil, fmt.Errorf("Project %s is not configured", project)
 	}
 	token := e.Token
 	if t := env("DSTACK_TOKEN"); t != "" {
@@ -277,7 +278,8 @@ func (o *projectOptions) setDefault(name string) error {
 		return err
 	}
 	if f.find(name) == nil || !f.setDefault(name) {
-		return fmt.Errorf("Project %s is not configured", name) //nolint:staticcheck // as dstack words it
+		//lint:ignore ST1005 dstack's own text
+		return fmt.Errorf("Project %s is not configured", name)
 	}
 	if err := f.write(file); err != nil {
 		return err
@@ -293,7 +295,8 @@ func (o *projectOptions) remove() error {
 		return err
 	}
 	if f.find(o.entry.Name) == nil {
-		return fmt.Errorf("Project %s is not configured", o.entry.Name) //nolint:staticcheck // as dstack words it
+		//lint:ignore ST1005 dstack's own text
+		return fmt.Errorf("Project %s is not configured", o.entry.Name)
 	}
 	if !o.Confirm(o.yes, "Forget the project %s?", o.entry.Name) {
 		return nil

@@ -23,18 +23,41 @@ type verb struct {
 
 // presetList are the options of `preset` and `preset list`.
 var presetList = []option{
-	{"verbose", "v", 'b'}, {"watch", "w", 'b'}, {"json", "", 'b'}, {"all", "a", 'b'}, {"last", "n", 'n'},
-	{"base", "", 's'}, {"repo", "", 's'},
+	{"verbose", "v", 'b'},
+	{"watch", "w", 'b'},
+	{"json", "", 'b'},
+	{"all", "a", 'b'},
+	{"last", "n", 'n'},
+	{"base", "", 's'},
+	{"repo", "", 's'},
 }
 
 // presetCreate are those of `preset create`, except for those of a run.
 var presetCreate = []option{
-	{"file", "f", 's'}, {"name", "n", 's'}, {"profile", "", 's'}, {"no-profile", "", 'b'}, {"max-price", "", 's'},
-	{"max-duration", "", 's'}, {"backend", "b", 'l'}, {"region", "r", 'l'}, {"instance-type", "", 'l'},
-	{"fleet", "", 'l'}, {"reuse", "R", 'b'}, {"dont-destroy", "", 'b'}, {"idle-duration", "", 's'},
-	{"spot", "", 'b'}, {"on-demand", "", 'b'}, {"spot-auto", "", 'b'}, {"spot-policy", "", 's'}, {"retry", "", 'b'},
-	{"no-retry", "", 'b'}, {"retry-duration", "", 's'}, {"keep-service", "", 'b'}, {"trials", "", 'n'},
-	{"previous", "", 'l'}, {"yes", "y", 'b'},
+	{"file", "f", 's'},
+	{"name", "n", 's'},
+	{"profile", "", 's'},
+	{"no-profile", "", 'b'},
+	{"max-price", "", 's'},
+	{"max-duration", "", 's'},
+	{"backend", "b", 'l'},
+	{"region", "r", 'l'},
+	{"instance-type", "", 'l'},
+	{"fleet", "", 'l'},
+	{"reuse", "R", 'b'},
+	{"dont-destroy", "", 'b'},
+	{"idle-duration", "", 's'},
+	{"spot", "", 'b'},
+	{"on-demand", "", 'b'},
+	{"spot-auto", "", 'b'},
+	{"spot-policy", "", 's'},
+	{"retry", "", 'b'},
+	{"no-retry", "", 'b'},
+	{"retry-duration", "", 's'},
+	{"keep-service", "", 'b'},
+	{"trials", "", 'n'},
+	{"previous", "", 'l'},
+	{"yes", "y", 'b'},
 }
 
 var keepService = []option{{"keep-service", "", 'b'}}
@@ -52,8 +75,14 @@ func refused() []*cobra.Command {
 				{"importer", "", 'l'}, {"fleet", "", 'l'}, {"gateway", "", 'l'}, {"global", "", 'b'},
 			}},
 			{"update NAME", cobra.ExactArgs(1), []option{
-				{"add-importer", "", 'l'}, {"remove-importer", "", 'l'}, {"add-fleet", "", 'l'}, {"remove-fleet", "", 'l'},
-				{"add-gateway", "", 'l'}, {"remove-gateway", "", 'l'}, {"set-global", "", 'b'}, {"unset-global", "", 'b'},
+				{"add-importer", "", 'l'},
+				{"remove-importer", "", 'l'},
+				{"add-fleet", "", 'l'},
+				{"remove-fleet", "", 'l'},
+				{"add-gateway", "", 'l'},
+				{"remove-gateway", "", 'l'},
+				{"set-global", "", 'b'},
+				{"unset-global", "", 'b'},
 			}},
 			{"delete NAME", cobra.ExactArgs(1), yes},
 		}),

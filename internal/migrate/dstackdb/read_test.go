@@ -81,7 +81,9 @@ func check(t *testing.T, inv *inventory.Inventory) {
 		},
 		{
 			Name: "vision", Owner: "admin", Members: []inventory.Member{
-				{User: "admin", Role: "admin"}, {User: "ann", Role: "manager"}, {User: "bob", Role: "admin"},
+				{User: "admin", Role: "admin"},
+				{User: "ann", Role: "manager"},
+				{User: "bob", Role: "admin"},
 				{User: "carl", Role: "user"},
 			},
 			Secrets: []inventory.Secret{{Name: "again", Value: "sealed by aes"}, {Name: "wandb", Value: "sealed by aes"}},

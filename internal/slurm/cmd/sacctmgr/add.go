@@ -239,8 +239,13 @@ var accountKeys = []keyword{
 // parseNewUsers reads what an add of users says.
 func (s *adder) parseNewUsers(set []item) (n newUsers, code int) {
 	c, set := split([]keyword{
-		{"Names", 1, "names"}, {"Users", 1, "names"}, {"Accounts", 2, "accounts"}, {"Acct", 4, "accounts"},
-		{"Clusters", 1, "clusters"}, {"Partitions", 3, "partitions"}, {"WCKeys", 1, "wckeys"},
+		{"Names", 1, "names"},
+		{"Users", 1, "names"},
+		{"Accounts", 2, "accounts"},
+		{"Acct", 4, "accounts"},
+		{"Clusters", 1, "clusters"},
+		{"Partitions", 3, "partitions"},
+		{"WCKeys", 1, "wckeys"},
 	}, set)
 	n.names, n.accounts, n.wckeys = c.values["names"], c.values["accounts"], c.values["wckeys"]
 	for _, it := range set {

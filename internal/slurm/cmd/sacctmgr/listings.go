@@ -12,11 +12,19 @@ import (
 
 var (
 	eventWords = []keyword{
-		{"Names", 1, "names"}, {"Nodes", 2, "nodes"}, {"Clusters", 1, "clusters"}, {"States", 2, "states"},
-		{"Reason", 1, "reasons"}, {"Users", 1, "users"}, {"Events", 2, "events"},
+		{"Names", 1, "names"},
+		{"Nodes", 2, "nodes"},
+		{"Clusters", 1, "clusters"},
+		{"States", 2, "states"},
+		{"Reason", 1, "reasons"},
+		{"Users", 1, "users"},
+		{"Events", 2, "events"},
 	}
 	transactionWords = []keyword{
-		{"Actors", 4, "users"}, {"Actions", 4, "actions"}, {"Accounts", 3, "accounts"}, {"Clusters", 1, "clusters"},
+		{"Actors", 4, "users"},
+		{"Actions", 4, "actions"},
+		{"Accounts", 3, "accounts"},
+		{"Clusters", 1, "clusters"},
 		{"Users", 1, "about"},
 	}
 )
