@@ -168,11 +168,8 @@ func (s *adder) addAccounts(set []item) int {
 	for _, one := range out.Projects {
 		s.say("  A = %-10s C = %-10s", one.Name, s.name)
 	}
-	if lines := assocSettings(p.Shares, &p.Assoc, orName(string(parent), "root")); len(lines) > 1 || parent != "" {
-		s.say(" Settings")
-		for _, l := range lines {
-			s.say("%s", l)
-		}
+	if len(set) > 0 {
+		s.sayAll(" Settings", assocSettings(p.Shares, &p.Assoc, orName(string(parent), "root")))
 	}
 	return s.commit(s.withNormal(out))
 }
