@@ -101,7 +101,7 @@ func (e *Edit) applyVerb(in *Request) error {
 			e.Node.Flags |= core.NodeDrain
 		case core.VerbFail:
 			e.Node.Flags |= core.NodeFailFlag
-		case core.VerbDown:
+		default:
 			e.Node.Flags = e.Node.Flags&^core.NodeDrain | core.NodeDown
 		}
 	case core.VerbUndrain:
@@ -155,14 +155,13 @@ func isOutdated(n *core.Node, in *Request) bool {
 
 // actionFailed follows from what we were told to do with a node and could not. The reason is the caller's.
 func (e *Edit) actionFailed(what core.NodeVerb) {
-	switch what {
-	case core.VerbRebootFailed:
+	if what == core.VerbRebootFailed {
 		e.clearRestart()
 		e.Node.Flags |= core.NodeDrain
-	case core.VerbResumeFailed:
-		PoweredUp(e.Node)
-		e.Node.Flags |= core.NodeDown
+		return
 	}
+	PoweredUp(e.Node)
+	e.Node.Flags |= core.NodeDown
 }
 
 // resume takes a node back into service, whatever was said of it.
@@ -243,6 +242,7 @@ func (e *Edit) Restarted() {
 		if reason == "" {
 			e.Node.Reason, e.Node.ReasonBy = "down after its restart, as was asked", SystemUser
 		}
+	default:
 	}
 }
 

@@ -61,6 +61,7 @@ func (s *session) power(ctx context.Context, words []string) int {
 	switch verb := core.NodeVerb(action); verb {
 	case core.VerbPowerUp, core.VerbPowerDown, core.VerbPowerDownASAP, core.VerbPowerDownForce:
 		return s.eachNode(ctx, words[len(words)-1], &client.UpdateNode{State: verb}, "slurm_update")
+	default:
 	}
 	fmt.Fprintf(s.w.Err, "Invalid power option: %s\n", strings.Join(words[:len(words)-1], " "))
 	return slurm.ExitError
