@@ -217,15 +217,16 @@ func (d *decoder) checkPartitions(c *Config) {
 	}
 }
 
-// Rules are how jobs behind one that cannot start may, as the planner knows them.
-var Rules = []string{"easy", "conservative", "fcfs", "easy-sjbf", "sjf-easy"}
-
 func (d *decoder) checkScheduling(s *Scheduling) {
-	if !slices.Contains([]string{"", "core", "cpu", "socket"}, strings.ToLower(s.Select)) {
+	if _, ok := core.ParseAllocUnit(s.Select); !ok {
 		d.at("scheduling.select", "%q is not one of core, cpu, socket", s.Select)
 	}
-	if s.Rule != "" && !slices.Contains(Rules, s.Rule) {
-		d.at("scheduling.rule", "%q is not one of %s", s.Rule, strings.Join(Rules, ", "))
+	if _, ok := core.ParseRule(s.Rule); !ok {
+		names := make([]string, len(core.Rules))
+		for i, r := range core.Rules {
+			names[i] = r.String()
+		}
+		d.at("scheduling.rule", "%q is not one of %s", s.Rule, strings.Join(names, ", "))
 	}
 	if s.Reservations < 0 {
 		d.at("scheduling.reservations", "%d: must not be negative", s.Reservations)

@@ -27,7 +27,7 @@ func (w *lawWorld) splits() {
 func TestPromisesInBlocks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newLawWorld(rt, RuleEASY, rapid.Uint64().Draw(rt, "seed"), 1)
+		w := newLawWorld(rt, core.RuleEASY, rapid.Uint64().Draw(rt, "seed"), 1)
 		w.splits()
 		for range 5 + w.r.IntN(30) {
 			w.submit()
@@ -40,7 +40,7 @@ func TestPromisesInBlocks(t *testing.T) {
 // nodes have them whole, and a planner kept up to date plans as one built cold.
 func TestPlansInBlocks(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleConservative} {
+	for _, rule := range []core.Rule{core.RuleEASY, core.RuleConservative} {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {

@@ -87,7 +87,7 @@ func (w *queueWalk) shouldWalkByClass(headless int) bool {
 
 // mayWalkByClass reports whether a queue is eligible for a walk by class.
 func (w *queueWalk) mayWalkByClass() bool {
-	return w.ps.p.cfg.Rule == RuleEASY && w.reservationsMade() && w.part.queue.Len >= w.ps.p.classWalkMinJobs
+	return w.ps.p.cfg.Rule == core.RuleEASY && w.reservationsMade() && w.part.queue.Len >= w.ps.p.classWalkMinJobs
 }
 
 // maxSkipped is how many refused jobs of an eligible queue are skipped one by one; a walk by class skips the others at

@@ -6,14 +6,14 @@ import (
 	"bireme.dev/bireme/internal/sched/timetable"
 )
 
-// usesTimetable reports whether the timetable applies to this cluster and rule. On other clusters RuleConservative
-// makes all reservations again in each pass.
+// usesTimetable reports whether the timetable applies to this cluster and rule. On other clusters
+// core.RuleConservative makes all reservations again in each pass.
 func (p *Planner) usesTimetable() bool {
-	return p.cfg.Rule == RuleConservative && p.cfg.Reservations == 0 && len(p.partitions) == 1 &&
+	return p.cfg.Rule == core.RuleConservative && p.cfg.Reservations == 0 && len(p.partitions) == 1 &&
 		len(p.ledger.Order) == 1 && len(p.hets.byLead) == 0 && len(p.advance.List) == 0 && p.classes.licensed == 0
 }
 
-// runTimetable is a pass by RuleConservative over the timetable.
+// runTimetable is a pass by core.RuleConservative over the timetable.
 func (ps *pass) runTimetable(part *partition) {
 	p, now := ps.p, ps.plan.Now
 	t := p.timetable

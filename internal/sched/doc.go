@@ -24,7 +24,7 @@
 //	├─ expireSwitchWaits     jobs that waited long enough for few switches take any nodes       switchwait.go
 //	├─ applyAdvance          windows of advance reservations, and what they hold of nodes       advance.go
 //	├─ walkQueues            starts jobs
-//	│  ├─ runTimetable       instead of all below: RuleConservative on one node                 conservative.go
+//	│  ├─ runTimetable       instead of all below: core.RuleConservative on one node                 conservative.go
 //	│  ├─ advanceQueues.walk jobs that run only in advance reservations of whole nodes          advance.go
 //	│  └─ walkInOrder        the first job of all queues (comesBefore), until all are closed
 //	│     ├─ tryStart        one job, or one array task after the other; over a limit: skipped
@@ -47,8 +47,8 @@
 // head ([core.ReasonResources]; jobs behind it: [core.ReasonPriority]). With EASY the head gets a reservation: the
 // earliest time at which it could start if all running jobs use their time limit, and its nodes from then on. A job
 // behind it starts if that does not delay the head: it ends before, or fits into what the reservation leaves
-// (ledger.NodeReservation.Leaves). [Rule] has the other rules. A job that could not start on idle nodes either (assess,
-// class.go) is in no queue, one over a limit is skipped, one of a QOS with NoReserve gets no reservation.
+// (ledger.NodeReservation.Leaves). [core.Rule] has the other rules. A job that could not start on idle nodes either
+// (assess, class.go) is in no queue, one over a limit is skipped, one of a QOS with NoReserve gets no reservation.
 //
 // # Example
 //
@@ -98,7 +98,7 @@
 //	order of a queue               queueEntry.Compare (queue.go) and the same in classMember.Compare (classwalk.go);
 //	                               withRank (queue.go); between partitions comesBefore (pass.go)
 //	who may backfill past whom     walkInOrder (pass.go), before tryStart; see below
-//	EASY, conservative, SJF        Rule (rule.go); walkQueues (pass.go); handleBlocked (walk.go); conservative.go
+//	EASY, conservative, SJF        core.Rule; walkQueues (pass.go); handleBlocked (walk.go); conservative.go
 //	number of reservations         reservationsPerQueue (rule.go)
 //	when and where one begins      reserveOne (reserve.go); package reserve: search.go; cache.go must agree
 //	what backfilled jobs may use   freeUntil, freeAt (ledger/resources.go), Reservations.Add (cluster)

@@ -98,7 +98,7 @@ func (f *Forecast) At(id core.JobID) (core.Time, bool) {
 
 func (w *forecastBuild) newModel() *forecast.Model {
 	p := w.p
-	c := forecast.Config{FCFS: p.cfg.Rule == RuleFCFS, Advances: p.advance.List, Licenses: p.licenses.Totals()}
+	c := forecast.Config{FCFS: p.cfg.Rule == core.RuleFCFS, Advances: p.advance.List, Licenses: p.licenses.Totals()}
 	for _, part := range p.partitions {
 		c.Partitions = append(c.Partitions, forecast.Partition{Name: part.Name, QOS: part.QOS, Nodes: part.nodes.Names})
 	}

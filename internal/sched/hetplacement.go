@@ -81,7 +81,7 @@ func (h hetPlacement) tryStart(class *partitionClass, lead *core.Job) bool {
 		}
 	}
 	h.ps.plan.Starts = append(h.ps.plan.Starts[:starts], joinStarts(h.ps.plan.Starts[starts:], lead.ID))
-	if len(h.ps.p.partitions) > 1 || h.ps.p.cfg.Rule == RuleEASYSJBF {
+	if len(h.ps.p.partitions) > 1 || h.ps.p.cfg.Rule == core.RuleEASYSJBF {
 		for _, j := range set.components {
 			h.ps.dropReservationsOf(j.ID)
 		}

@@ -69,7 +69,7 @@ func (w *pushWorld) widen() {
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newLawWorld(rt, RuleEASY, rapid.Uint64().Draw(rt, "seed"), 1)
+		w := newLawWorld(rt, core.RuleEASY, rapid.Uint64().Draw(rt, "seed"), 1)
 		arrive := func(priority uint32) {
 			w.submit()
 			j := *w.jobs[w.nextID]

@@ -15,7 +15,7 @@ import (
 func TestGrowthIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newLawWorld(rt, RuleEASY, rapid.Uint64().Draw(rt, "seed"), 2)
+		w := newLawWorld(rt, core.RuleEASY, rapid.Uint64().Draw(rt, "seed"), 2)
 		w.cfg.Offers = []core.Offer{
 			{Name: "big", Max: 3, Price: 5, PowerUp: 20, Hardware: core.Hardware{
 				CPUs: 8, Memory: 8 * core.GiB,

@@ -11,7 +11,7 @@ import (
 )
 
 // newHeadsWorld is a lawWorld in which several jobs of each queue are promised a start.
-func newHeadsWorld(t *rapid.T, rule Rule, heads int32, parts int) *lawWorld {
+func newHeadsWorld(t *rapid.T, rule core.Rule, heads int32, parts int) *lawWorld {
 	w := newLawWorld(t, rule, rapid.Uint64().Draw(t, "seed"), parts)
 	w.cfg.Reservations = heads
 	w.p = New(w.cfg)
@@ -21,12 +21,12 @@ func newHeadsWorld(t *rapid.T, rule Rule, heads int32, parts int) *lawWorld {
 }
 
 // ruled runs a law for each rule that promises, with several promises a queue or, by the conservative rule, all.
-func ruled(t *testing.T, law func(t *rapid.T, rule Rule, heads int32)) {
+func ruled(t *testing.T, law func(t *rapid.T, rule core.Rule, heads int32)) {
 	t.Parallel()
 	for _, tc := range []struct {
-		rule  Rule
+		rule  core.Rule
 		heads int32
-	}{{RuleEASY, 2}, {RuleEASY, 5}, {RuleEASYSJBF, 3}, {RuleSJFEASY, 3}, {RuleConservative, 0}} {
+	}{{core.RuleEASY, 2}, {core.RuleEASY, 5}, {core.RuleEASYSJBF, 3}, {core.RuleSJFEASY, 3}, {core.RuleConservative, 0}} {
 		t.Run(fmt.Sprintf("%v/%d", tc.rule, tc.heads), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) { law(rt, tc.rule, tc.heads) })
@@ -40,9 +40,9 @@ func ruled(t *testing.T, law func(t *rapid.T, rule Rule, heads int32)) {
 // that is so on partitions that share nodes, too; else those behind the promised ones of one may start on nodes of
 // another.
 func TestAllPromisesHold(t *testing.T) {
-	ruled(t, func(rt *rapid.T, rule Rule, heads int32) {
+	ruled(t, func(rt *rapid.T, rule core.Rule, heads int32) {
 		parts := 1
-		if rule == RuleConservative && heads == 0 {
+		if rule == core.RuleConservative && heads == 0 {
 			parts = 1 + rapid.IntRange(0, 2).Draw(rt, "more partitions")
 		}
 		w := newHeadsWorld(rt, rule, heads, parts)
@@ -58,7 +58,7 @@ func TestAllPromisesHold(t *testing.T) {
 // TestFirstPromisesHold: whatever ends early, the first job of a queue starts no later than any plan has promised it as
 // the first, and every job starts at last.
 func TestFirstPromisesHold(t *testing.T) {
-	ruled(t, func(rt *rapid.T, rule Rule, heads int32) {
+	ruled(t, func(rt *rapid.T, rule core.Rule, heads int32) {
 		w := newHeadsWorld(rt, rule, heads, 1)
 		for range 5 + w.r.IntN(30) {
 			w.submit()
@@ -91,7 +91,7 @@ func TestFirstPromisesHold(t *testing.T) {
 // TestPromisesAreKeptFree: within a plan, on partitions that share nodes, what runs and starts now leaves every promise
 // its nodes: if all lasts as long as it may and nothing else is started, each promised job can start when it is due.
 func TestPromisesAreKeptFree(t *testing.T) {
-	ruled(t, func(rt *rapid.T, rule Rule, heads int32) {
+	ruled(t, func(rt *rapid.T, rule core.Rule, heads int32) {
 		w := newHeadsWorld(rt, rule, heads, 3)
 		for range 25 {
 			if w.r.IntN(3) == 0 {
@@ -109,7 +109,9 @@ func TestPromisesAreKeptFree(t *testing.T) {
 func (w *lawWorld) due(plan *Plan) {
 	for id, at := range plan.expected {
 		if j := w.jobs[id]; at != alloc.Never && j.State == core.Pending {
-			alone := New(Config{Rule: RuleEASY, Partitions: w.cfg.Partitions, Hosts: w.cfg.Hosts, AllocUnit: w.cfg.AllocUnit})
+			alone := New(Config{
+				Rule: core.RuleEASY, Partitions: w.cfg.Partitions, Hosts: w.cfg.Hosts, AllocUnit: w.cfg.AllocUnit,
+			})
 			alone.Apply(Changes{Nodes: w.nodes, Jobs: []*core.Job{j}})
 			for _, o := range w.order {
 				if o := w.jobs[o]; o.State == core.Running {

@@ -36,7 +36,7 @@ func (w *lawWorld) submitHet() {
 // nothing is given twice, and a planner kept up to date, with nodes that go and come, plans as one built cold.
 func TestHetAllOrNothing(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleEASYSJBF, RuleSJFEASY, RuleConservative} {
+	for _, rule := range core.Rules {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {
@@ -83,7 +83,7 @@ func (w *lawWorld) checkHets() {
 // not delayed by what is placed around it while nothing ends before its time.
 func TestHetIsReservedFor(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleEASYSJBF, RuleSJFEASY} {
+	for _, rule := range []core.Rule{core.RuleEASY, core.RuleEASYSJBF, core.RuleSJFEASY} {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {

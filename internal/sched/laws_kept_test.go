@@ -99,7 +99,7 @@ func (w *lawWorld) submitArray() {
 // arrays, jobs that are late, and plans of which nothing is made.
 func TestPlansAreKept(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleEASYSJBF, RuleSJFEASY, RuleConservative} {
+	for _, rule := range core.Rules {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {

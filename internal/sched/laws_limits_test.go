@@ -99,7 +99,7 @@ func (w *limitLaw) toggle() {
 // told is what a cold planner is told beside nodes and jobs.
 func (w *limitLaw) told() Changes { return Changes{Policy: &Policy{Rules: w.rules}, Meters: w.meters} }
 
-func newLimitLaw(t *rapid.T, rule Rule, seed uint64) *limitLaw {
+func newLimitLaw(t *rapid.T, rule core.Rule, seed uint64) *limitLaw {
 	w := &limitLaw{lawWorld: newLawWorld(t, rule, seed, 3)}
 	for i := range w.cfg.Partitions {
 		w.cfg.Partitions[i].QOS = []core.QOSName{"", "", "q0"}[i]
@@ -164,7 +164,7 @@ func (w *limitLaw) check(plan *Plan) {
 // cold.
 func TestLimitsHold(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleEASYSJBF, RuleConservative} {
+	for _, rule := range []core.Rule{core.RuleEASY, core.RuleFCFS, core.RuleEASYSJBF, core.RuleConservative} {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {

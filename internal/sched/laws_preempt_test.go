@@ -24,7 +24,7 @@ type pushWorld struct {
 }
 
 func newPushWorld(t *rapid.T, seed uint64, kind core.PreemptType, modes ...core.PreemptMode) *pushWorld {
-	w := &pushWorld{lawWorld: newLawWorld(t, RuleEASY, seed, 3), modes: modes, lastFor: map[core.JobID]core.JobID{}}
+	w := &pushWorld{lawWorld: newLawWorld(t, core.RuleEASY, seed, 3), modes: modes, lastFor: map[core.JobID]core.JobID{}}
 	for i := range w.cfg.Partitions {
 		w.cfg.Partitions[i].PriorityTier = int32(w.r.IntN(3))
 		w.cfg.Partitions[i].Grace = core.Seconds(w.r.IntN(2) * 30)

@@ -34,7 +34,7 @@ type lawWorld struct {
 	started func(*core.Job, *core.Alloc) // sees every start before it happens
 }
 
-func newLawWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
+func newLawWorld(t *rapid.T, rule core.Rule, seed uint64, parts int) *lawWorld {
 	w := &lawWorld{
 		t: t, r: rand.New(rand.NewPCG(seed, 3)), now: loadNow, jobs: map[core.JobID]*core.Job{},
 		endings: map[core.JobID]core.Time{},
@@ -250,7 +250,7 @@ func (w *lawWorld) end() {
 // whatever ends early and whatever is backfilled; and every job starts at last.
 func TestReservationsHold(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleEASYSJBF, RuleSJFEASY} {
+	for _, rule := range []core.Rule{core.RuleEASY, core.RuleEASYSJBF, core.RuleSJFEASY} {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {
@@ -303,7 +303,7 @@ func (w *lawWorld) allDone() {
 // planner kept up to date plans as one built cold.
 func TestPlansOfOverlappingPartitions(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleEASYSJBF, RuleSJFEASY, RuleConservative} {
+	for _, rule := range core.Rules {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {

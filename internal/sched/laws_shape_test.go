@@ -14,9 +14,9 @@ import (
 
 // shapeWorld is a lawWorld of nodes with sockets, cores, threads and GPUs that say where they are, of partitions that
 // share, and of jobs that ask for all of it in every way.
-func shapeWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
+func shapeWorld(t *rapid.T, rule core.Rule, seed uint64, parts int) *lawWorld {
 	w := newLawWorld(t, rule, seed, parts)
-	w.cfg.AllocUnit = []alloc.Unit{alloc.UnitCore, alloc.UnitCore, alloc.UnitCPU, alloc.UnitSocket}[w.r.IntN(4)]
+	w.cfg.AllocUnit = []core.AllocUnit{core.UnitCore, core.UnitCore, core.UnitCPU, core.UnitSocket}[w.r.IntN(4)]
 	for i := range w.cfg.Partitions {
 		p := &w.cfg.Partitions[i]
 		p.OverSubscribe = []string{"", "NO", "YES:2", "FORCE:2", "FORCE:3", "EXCLUSIVE"}[w.r.IntN(6)]
@@ -244,7 +244,7 @@ func (w *lawWorld) checkNode(j *core.Job, al *core.Alloc, na *core.NodeAlloc, pa
 // TestShapesGiveNothingTwice lets jobs of all shapes come and go, on partitions that share nodes and CPUs.
 func TestShapesGiveNothingTwice(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleConservative} {
+	for _, rule := range []core.Rule{core.RuleEASY, core.RuleFCFS, core.RuleConservative} {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {
@@ -266,7 +266,7 @@ func TestShapesGiveNothingTwice(t *testing.T) {
 func TestShapesKeepPromises(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		w := shapeWorld(rt, RuleEASY, rapid.Uint64().Draw(rt, "seed"), 1)
+		w := shapeWorld(rt, core.RuleEASY, rapid.Uint64().Draw(rt, "seed"), 1)
 		for range 5 + w.r.IntN(30) {
 			w.submit()
 		}

@@ -23,7 +23,7 @@ type timeWorld struct {
 
 var lawLicences = []core.License{{Name: "l", Total: 3}, {Name: "m", Total: 2}}
 
-func newTimeWorld(t *rapid.T, rule Rule, seed uint64, parts int) *timeWorld {
+func newTimeWorld(t *rapid.T, rule core.Rule, seed uint64, parts int) *timeWorld {
 	w := &timeWorld{lawWorld: newLawWorld(t, rule, seed, parts)}
 	w.cfg.Licenses = lawLicences
 	w.p = New(w.cfg)
@@ -277,7 +277,7 @@ func (w *timeWorld) on(plan *Plan) bool {
 // others have reserved, and a planner kept up to date plans as one built cold.
 func TestReservationsAndLicences(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleEASYSJBF, RuleSJFEASY, RuleConservative} {
+	for _, rule := range core.Rules {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {
@@ -305,7 +305,7 @@ func TestReservationsAndLicences(t *testing.T) {
 func TestPromisesAmongReservations(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newTimeWorld(rt, RuleEASY, rapid.Uint64().Draw(rt, "seed"), 1)
+		w := newTimeWorld(rt, core.RuleEASY, rapid.Uint64().Draw(rt, "seed"), 1)
 		w.apart = true
 		for range w.r.IntN(4) {
 			w.reserve()

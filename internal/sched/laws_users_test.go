@@ -12,7 +12,7 @@ import (
 // starts on a node that is kept to another, and a planner kept up to date plans as one built cold.
 func TestNodesOfUsers(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleSJFEASY, RuleConservative} {
+	for _, rule := range []core.Rule{core.RuleEASY, core.RuleFCFS, core.RuleSJFEASY, core.RuleConservative} {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {
@@ -46,7 +46,7 @@ func TestNodesOfUsers(t *testing.T) {
 // TestNodesOfProjects does the same with nodes of projects.
 func TestNodesOfProjects(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleSJFEASY, RuleConservative} {
+	for _, rule := range []core.Rule{core.RuleEASY, core.RuleFCFS, core.RuleSJFEASY, core.RuleConservative} {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {

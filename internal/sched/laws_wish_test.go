@@ -18,7 +18,7 @@ import (
 )
 
 // wishful makes a law world whose nodes have features and a network, and whose jobs have wishes.
-func wishful(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
+func wishful(t *rapid.T, rule core.Rule, seed uint64, parts int) *lawWorld {
 	w := newLawWorld(t, rule, seed, parts)
 	for i, n := range w.nodes {
 		m := *n
@@ -106,7 +106,7 @@ func (w *lawWorld) anyWish(s *core.Spec) {
 func TestWishesHold(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		w := wishful(rt, RuleEASY, rapid.Uint64().Draw(rt, "seed"), 1)
+		w := wishful(rt, core.RuleEASY, rapid.Uint64().Draw(rt, "seed"), 1)
 		for range 5 + w.r.IntN(20) {
 			w.submit()
 		}
@@ -150,7 +150,7 @@ func TestWishesHold(t *testing.T) {
 // TestWishesComeAndGo is the same while jobs arrive, on partitions that share nodes.
 func TestWishesComeAndGo(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{RuleEASY, RuleEASYSJBF, RuleConservative} {
+	for _, rule := range []core.Rule{core.RuleEASY, core.RuleEASYSJBF, core.RuleConservative} {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {

@@ -98,7 +98,7 @@ type pass struct {
 	notBefore  core.Time // earliest begin of a reservation; 0: no bound
 }
 
-// walkQueues starts what can start, in the order of the rule. Under RuleEASYSJBF a second walk goes over the jobs
+// walkQueues starts what can start, in the order of the rule. Under core.RuleEASYSJBF a second walk goes over the jobs
 // behind the heads, shortest first.
 func (ps *pass) walkQueues() {
 	rule := ps.p.cfg.Rule
@@ -124,7 +124,7 @@ func (ps *pass) walkQueues() {
 	ps.p.walks = walks
 	ps.walkInOrder(walks)
 	ps.p.reserved.End()
-	if rule == RuleEASYSJBF {
+	if rule == core.RuleEASYSJBF {
 		for i := range walks {
 			w := &walks[i]
 			w.cursor, w.closed, w.ended, w.reservationsLeft = queueCursor{List: &w.part.shortest}, !w.headFound, !w.headFound, 0
@@ -341,7 +341,7 @@ func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms alloc.Terms
 		h.ArrayBase = j.Array.Base
 		p.jobs.ArrayTasks[h.ArrayBase]++
 	}
-	if len(p.partitions) > 1 || p.cfg.Rule == RuleEASYSJBF {
+	if len(p.partitions) > 1 || p.cfg.Rule == core.RuleEASYSJBF {
 		if ps.startedTasks == nil {
 			ps.startedTasks = map[core.JobID]int{}
 		}

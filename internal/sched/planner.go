@@ -22,11 +22,11 @@ type Config struct {
 	Partitions []core.Partition
 	Hosts      alloc.HostsFunc // expands hostlists
 	Offers     []core.Offer    // nodes that could be created, by name
-	Rule       Rule
+	Rule       core.Rule
 	// Reservations is the number of reservations per queue; 0: one, or as many as jobs wait if the rule is
-	// RuleConservative.
+	// core.RuleConservative.
 	Reservations int32
-	AllocUnit    alloc.Unit
+	AllocUnit    core.AllocUnit
 	Licenses     []core.License
 	Zone         *time.Location // time zone of recurring advance reservations; nil: UTC
 	Topology     *core.Topology // the network; nil: not known
@@ -125,7 +125,7 @@ type Planner struct {
 	refusals      refusals
 	finder        *reserve.Finder
 	victims       *victim.Search
-	timetable     *timetable.Timetable // of RuleConservative
+	timetable     *timetable.Timetable // of core.RuleConservative
 	lastPromises  planPromises         // of the last plan
 	sparePromises planPromises         // for the next one to fill
 
@@ -146,7 +146,7 @@ type partition struct {
 	core.Partition
 	nodes        *cluster.Set
 	queue        queue // jobs that idle nodes could hold
-	shortest     queue // the same, shortest first; only for RuleEASYSJBF
+	shortest     queue // the same, shortest first; only for core.RuleEASYSJBF
 	advanceQueue queue // jobs that run only in advance reservations of whole nodes
 	liveClasses  int   // classes in queue
 	deadClasses  int   // of these, the classes that the pass refused for all jobs
@@ -203,7 +203,7 @@ func New(cfg Config) *Planner {
 	p.victims = victim.New(p.jobs, p.ledger, &p.buffer)
 	p.ledger.SetTopology(cfg.Topology)
 	p.ledger.SetRules(ledger.RulesOf(cfg.AllocUnit, cfg.Partitions, cfg.Hosts))
-	if cfg.Rule == RuleConservative {
+	if cfg.Rule == core.RuleConservative {
 		p.timetable = timetable.New()
 	}
 	for _, c := range cfg.Partitions {
@@ -369,12 +369,12 @@ func (p *Planner) enqueue(s *partitionClass, j *core.Job) {
 	g := p.limits.gate(j.Spec, s.part)
 	p.limits.countTimed(g, 1)
 	s.addJob(j, g)
-	if p.cfg.Rule == RuleSJFEASY {
+	if p.cfg.Rule == core.RuleSJFEASY {
 		s.part.queue.Insert(shortestEntryOf(j, s, g))
 		return
 	}
 	s.part.queue.Insert(queueEntryOf(j, s, g))
-	if p.cfg.Rule == RuleEASYSJBF {
+	if p.cfg.Rule == core.RuleEASYSJBF {
 		s.part.shortest.Insert(shortestEntryOf(j, s, g))
 	}
 }
@@ -388,12 +388,12 @@ func (p *Planner) dequeue(s *partitionClass, j *core.Job) {
 	}
 	s.removeJob(j)
 	p.limits.countTimed(p.limits.gate(j.Spec, s.part), -1)
-	if p.cfg.Rule == RuleSJFEASY {
+	if p.cfg.Rule == core.RuleSJFEASY {
 		s.part.queue.Remove(shortestEntryOf(j, s, nil))
 		return
 	}
 	s.part.queue.Remove(queueEntryOf(j, s, nil))
-	if p.cfg.Rule == RuleEASYSJBF {
+	if p.cfg.Rule == core.RuleEASYSJBF {
 		s.part.shortest.Remove(shortestEntryOf(j, s, nil))
 	}
 }

@@ -75,7 +75,7 @@ func (r *running) Pop() any {
 const epoch = core.Time(1_000_000) * 1_000_000
 
 // play runs a trace through a planner and fills in the starts.
-func play(t *testing.T, rule Rule, procs int64, jobs []swfJob) {
+func play(t *testing.T, rule core.Rule, procs int64, jobs []swfJob) {
 	p := New(Config{
 		Partitions: []core.Partition{{Name: "main"}},
 		Hosts:      func(string) map[core.NodeName]bool { return nil }, Rule: rule,
@@ -145,30 +145,33 @@ func TestTraces(t *testing.T) {
 	if dir == "" {
 		t.Skip("BIREME_TRACES names no folder with traces")
 	}
-	type figures map[Rule][2]float64 // mean bounded slowdown, mean wait
+	type figures map[core.Rule][2]float64 // mean bounded slowdown, mean wait
 	for _, tc := range []struct {
 		name  string
 		procs int64
 		want  figures
 	}{
-		{"KTH-SP2-1996-2.1-cln", 100, figures{RuleFCFS: {4294.50, 218832}, RuleEASY: {86.37, 6351}, RuleEASYSJBF: {
-			66.40,
-			5623,
-		}, RuleConservative: {89.44, 7006}, RuleSJFEASY: {41.87, 4378}}},
-		{"SDSC-SP2-1998-4.2-cln", 128, figures{RuleFCFS: {13993.26, 1551989}, RuleEASY: {92.63, 21184}, RuleEASYSJBF: {
-			86.76,
-			21686,
-		}, RuleConservative: {93.48, 23453}, RuleSJFEASY: {53.83, 31369}}},
-		{"CEA-Curie-2011-2.1-cln", 93312, figures{RuleFCFS: {456.20, 14615}, RuleEASY: {16.29, 1308}, RuleEASYSJBF: {
-			11.62,
-			1012,
-		}, RuleSJFEASY: {9.42, 640}}},
+		{"KTH-SP2-1996-2.1-cln", 100, figures{core.RuleFCFS: {4294.50, 218832},
+			core.RuleEASY: {86.37, 6351}, core.RuleEASYSJBF: {
+				66.40,
+				5623,
+			}, core.RuleConservative: {89.44, 7006}, core.RuleSJFEASY: {41.87, 4378}}},
+		{"SDSC-SP2-1998-4.2-cln", 128, figures{core.RuleFCFS: {13993.26, 1551989},
+			core.RuleEASY: {92.63, 21184}, core.RuleEASYSJBF: {
+				86.76,
+				21686,
+			}, core.RuleConservative: {93.48, 23453}, core.RuleSJFEASY: {53.83, 31369}}},
+		{"CEA-Curie-2011-2.1-cln", 93312, figures{core.RuleFCFS: {456.20, 14615},
+			core.RuleEASY: {16.29, 1308}, core.RuleEASYSJBF: {
+				11.62,
+				1012,
+			}, core.RuleSJFEASY: {9.42, 640}}},
 		{"lublin_256", 256, figures{
-			RuleFCFS: {66502.48, 2388444}, RuleEASY: {590.05, 97156}, RuleEASYSJBF: {219.56, 73394},
-			RuleConservative: {489.20, 131568}, RuleSJFEASY: {40.56, 59632},
+			core.RuleFCFS: {66502.48, 2388444}, core.RuleEASY: {590.05, 97156}, core.RuleEASYSJBF: {219.56, 73394},
+			core.RuleConservative: {489.20, 131568}, core.RuleSJFEASY: {40.56, 59632},
 		}},
 	} {
-		for _, rule := range []Rule{RuleFCFS, RuleEASY, RuleEASYSJBF, RuleConservative, RuleSJFEASY} {
+		for _, rule := range core.Rules {
 			want, ok := tc.want[rule]
 			if !ok {
 				continue

@@ -65,7 +65,7 @@ func (w *queueWalk) handleBlocked(e *queueEntry) {
 			w.ps.plan.heads = map[core.PartitionName]core.JobID{}
 		}
 		w.ps.plan.heads[w.part.Name] = e.job.ID
-		if w.ps.p.cfg.Rule != RuleFCFS {
+		if w.ps.p.cfg.Rule != core.RuleFCFS {
 			w.ps.reserve(e.class, e.job)
 		}
 		w.headLacksOther = w.ps.waitsForOther(e)
@@ -74,7 +74,7 @@ func (w *queueWalk) handleBlocked(e *queueEntry) {
 		}
 	case w.reservationsLeft > 0:
 		w.reservationsLeft--
-		if w.ps.plan.expected[e.job.ID] == 0 || w.ps.p.cfg.Rule != RuleConservative {
+		if w.ps.plan.expected[e.job.ID] == 0 || w.ps.p.cfg.Rule != core.RuleConservative {
 			w.ps.reserve(e.class, e.job)
 		}
 		w.headLacksOther = w.headLacksOther && w.ps.waitsForOther(e)
@@ -82,7 +82,7 @@ func (w *queueWalk) handleBlocked(e *queueEntry) {
 		w.headLacksOther = false
 		w.ps.reserveNodes(e.class, e.job)
 	}
-	if rule := w.ps.p.cfg.Rule; rule == RuleFCFS || rule == RuleEASYSJBF && promised && w.reservationsLeft == 0 {
+	if rule := w.ps.p.cfg.Rule; rule == core.RuleFCFS || rule == core.RuleEASYSJBF && promised && w.reservationsLeft == 0 {
 		w.closed, w.ended = true, true
 	}
 	// every class of the queue was refused

@@ -369,11 +369,13 @@ func (s *server) close() {
 func seconds(d config.Duration) core.Seconds { return core.Seconds(d.D() / time.Second) }
 
 func engineConfig(cfg *config.Config) engine.Config {
-	enforced, _ := cfg.Accounting.Enforced() // it has been checked
+	enforced, _ := cfg.Accounting.Enforced() // they have been checked
+	rule, _ := core.ParseRule(cfg.Scheduling.Rule)
+	unit, _ := core.ParseAllocUnit(cfg.Scheduling.Select)
 	c := engine.Config{
 		State: state.Config{
 			Partitions: cfg.CorePartitions(), DefaultProject: core.ProjectName(cfg.Accounting.DefaultProject),
-			DefMemPerCPU: core.Bytes(cfg.Jobs.DefMemPerCPU), EnforceAccounts: enforced.Associations, EnforceQOS: enforced.QOS,
+			DefMemPerCPU: core.Bytes(cfg.Jobs.DefMemPerCPU), EnforceProjects: enforced.Associations, EnforceQOS: enforced.QOS,
 			NoLimits: !enforced.Limits, Safe: enforced.Safe, RunWeight: cfg.Priority.Weights.Run,
 			StrictSubmit: cfg.Jobs.StrictSubmit,
 			MaxArraySize: int32(cfg.Jobs.MaxArray), MaxJobs: int(cfg.Jobs.MaxJobs),
@@ -381,8 +383,8 @@ func engineConfig(cfg *config.Config) engine.Config {
 			CronJobsPerUser: int(cfg.Limits.CronJobsPerUser),
 			TrialsPerUser:   int(cfg.Limits.TrialsPerUser), StepsPerJob: int(cfg.Limits.StepsPerJob),
 			MaxRequeues: cfg.Jobs.MaxRequeues, MaxTokens: int(cfg.Limits.Tokens),
-			Rule: cfg.Scheduling.Rule, Reservations: cfg.Scheduling.Reservations,
-			Select: cfg.Scheduling.Select, Licenses: cfg.CoreLicenses(), Offers: cfg.CoreOffers(),
+			Rule: rule, Reservations: cfg.Scheduling.Reservations,
+			Select: unit, Licenses: cfg.CoreLicenses(), Offers: cfg.CoreOffers(),
 			Zone:         state.Zone{Location: time.Local},
 			MaxKillGrace: seconds(cfg.Timers.MaxKillGrace), InteractiveIdle: seconds(cfg.Timers.InteractiveIdle),
 			ReservationOverrun: core.Seconds(cfg.Jobs.ResvOverrun),

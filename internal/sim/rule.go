@@ -4,18 +4,17 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/sched"
 )
 
 // Rule is how a simulation schedules.
-type Rule = sched.Rule
+type Rule = core.Rule
 
 // Rules lists the names of the rules, the default first.
 func Rules() []string {
 	var names []string
 	for _, r := range []Rule{
-		sched.RuleEASY, sched.RuleFCFS, sched.RuleEASYSJBF, sched.RuleConservative,
-		sched.RuleSJFEASY,
+		core.RuleEASY, core.RuleFCFS, core.RuleEASYSJBF, core.RuleConservative,
+		core.RuleSJFEASY,
 	} {
 		names = append(names, r.String())
 	}
@@ -24,7 +23,7 @@ func Rules() []string {
 
 // ParseRule finds a rule by its name.
 func ParseRule(name string) (Rule, error) {
-	if r, ok := sched.ParseRule(name); ok {
+	if r, ok := core.ParseRule(name); ok && name != "" {
 		return r, nil
 	}
 	return 0, core.Errorf(core.Invalid, "there is no rule %q; there are: %s", name, strings.Join(Rules(), ", "))

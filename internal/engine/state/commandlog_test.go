@@ -117,8 +117,9 @@ func TestCommandLogs(t *testing.T) {
 // network.
 func busyCluster(t *testing.T, rule string, seed uint64) {
 	choose := rand.New(rand.NewPCG(seed, 11)).IntN
+	how, _ := core.ParseRule(rule)
 	cfg := Config{
-		Rule: rule, Reservations: int32(choose(3)), MaxRequeues: 3, Licenses: []core.License{{Name: "l", Total: 6}},
+		Rule: how, Reservations: int32(choose(3)), MaxRequeues: 3, Licenses: []core.License{{Name: "l", Total: 6}},
 		Partitions: []core.Partition{
 			{Name: "main", Nodes: "n[1-24]", Default: true},
 			{Name: "gpu", Nodes: "n[17-24]", PriorityTier: 2},

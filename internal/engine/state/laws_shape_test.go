@@ -53,5 +53,5 @@ func mayShare(cfg *Config, choose func(int) int) {
 		p.OverSubscribe = []string{"", "YES:2", "FORCE:2", "EXCLUSIVE"}[choose(4)]
 		p.MaxCPUsPerNode = int32(choose(2) * choose(5))
 	}
-	cfg.Select = []string{"core", "cpu", "socket"}[choose(3)]
+	cfg.Select = []core.AllocUnit{core.UnitCore, core.UnitCPU, core.UnitSocket}[choose(3)]
 }

@@ -6,7 +6,7 @@ import (
 )
 
 func (in *EnsureUser) apply(s *State) (*core.User, error) {
-	u, created, err := s.people.EnsureUser(in.UID, in.UnixName, s.cfg.DefaultProject, s.cfg.EnforceAccounts)
+	u, created, err := s.people.EnsureUser(in.UID, in.UnixName, s.cfg.DefaultProject, s.cfg.EnforceProjects)
 	if created {
 		s.putProjectRecord(s.people.WithMember(s.cfg.DefaultProject, u.Name, core.RoleUser))
 	}

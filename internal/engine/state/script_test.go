@@ -225,7 +225,11 @@ func (s *script) config(_ []string, o args) error {
 		case "strict":
 			s.cfg.StrictSubmit = v == "yes"
 		case "rule":
-			s.cfg.Rule = v
+			rule, ok := core.ParseRule(v)
+			if !ok {
+				s.t.Fatalf("rule %s?", v)
+			}
+			s.cfg.Rule = rule
 		case "reservations":
 			s.cfg.Reservations = int32(s.num(v))
 		case "resume":

@@ -56,7 +56,7 @@ func (s *script) limitConfig(k, v string) bool {
 	switch k {
 	case "enforce": // associations,qos,safe,nolimits
 		for _, w := range words(v) {
-			s.cfg.EnforceAccounts = s.cfg.EnforceAccounts || w == "associations"
+			s.cfg.EnforceProjects = s.cfg.EnforceProjects || w == "associations"
 			s.cfg.EnforceQOS = s.cfg.EnforceQOS || w == "qos"
 			s.cfg.Safe = s.cfg.Safe || w == "safe"
 			s.cfg.NoLimits = s.cfg.NoLimits || w == "nolimits"

@@ -240,9 +240,8 @@ func Partitions(cfg Config) []core.Partition {
 // PlannerConfig is what a planner beside a state with this config goes by.
 func PlannerConfig(cfg Config) sched.Config {
 	cfg.SetDefaults()
-	rule, _ := sched.ParseRule(cfg.Rule) // what the settings would have refused is the default
 	return sched.Config{
-		Partitions: cfg.Partitions, Rule: rule, Reservations: cfg.Reservations, AllocUnit: cfg.AllocUnit(),
+		Partitions: cfg.Partitions, Rule: cfg.Rule, Reservations: cfg.Reservations, AllocUnit: cfg.Select,
 		Licenses: cfg.Licenses,
 		Offers:   cfg.Offers,
 		Zone:     cfg.Zone.Location, Hosts: cluster.NewHosts(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait,

@@ -1,10 +1,6 @@
 package alloc
 
-import (
-	"strings"
-
-	"bireme.dev/bireme/internal/core"
-)
+import "bireme.dev/bireme/internal/core"
 
 // Terms say how a job holds its nodes: alone, with others on the same CPUs, or with jobs of the same user only.
 type Terms struct {
@@ -24,29 +20,6 @@ func TermsOf(s *core.Spec, al *core.Alloc) Terms {
 		}
 	}
 	return t
-}
-
-// Unit is the smallest number of CPUs of a node that is allocated.
-type Unit uint8
-
-// The units. Two jobs share a core only with UnitCPU.
-const (
-	UnitCore   Unit = iota // whole cores, with all their threads, as Slurm's CR_Core
-	UnitCPU                // single CPUs, as CR_CPU on nodes that tell nothing of cores
-	UnitSocket             // whole sockets, as CR_Socket
-)
-
-// ParseUnit parses core, cpu or socket; "" is core.
-func ParseUnit(text string) (Unit, bool) {
-	switch strings.ToLower(text) {
-	case "", "core":
-		return UnitCore, true
-	case "cpu":
-		return UnitCPU, true
-	case "socket":
-		return UnitSocket, true
-	}
-	return 0, false
 }
 
 // Occupied is what of its allocation a job keeps from others, and on what terms. A suspended job whose CPUs are lent,

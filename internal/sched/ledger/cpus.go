@@ -17,7 +17,7 @@ type CPULayout struct {
 }
 
 // CpuLayoutOf reads a node's hardware. One that counts cores as its CPUs has threads that nobody sees.
-func CpuLayoutOf(h *core.Hardware, g alloc.Unit) CPULayout {
+func CpuLayoutOf(h *core.Hardware, g core.AllocUnit) CPULayout {
 	out := CPULayout{AllocUnit: 1, Threads: 1, PerSocket: max(1, h.CPUs), Sockets: 1}
 	s, c, t := max(1, h.Sockets), max(1, h.Cores), max(1, h.Threads)
 	switch h.CPUs {
@@ -32,11 +32,11 @@ func CpuLayoutOf(h *core.Hardware, g alloc.Unit) CPULayout {
 		return out
 	}
 	switch g {
-	case alloc.UnitCore:
+	case core.UnitCore:
 		out.AllocUnit = out.Threads
-	case alloc.UnitSocket:
+	case core.UnitSocket:
 		out.AllocUnit = out.PerSocket
-	case alloc.UnitCPU: // one
+	case core.UnitCPU: // one
 	}
 	return out
 }

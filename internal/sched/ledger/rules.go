@@ -7,7 +7,7 @@ import (
 
 // Rules are what a ledger must know of the cluster beside its nodes. They are set before the first node.
 type Rules struct {
-	Unit      alloc.Unit
+	Unit      core.AllocUnit
 	cpuLimits []cpuLimit
 }
 
@@ -19,7 +19,7 @@ type cpuLimit struct {
 }
 
 // RulesOf reads what matters of partitions.
-func RulesOf(g alloc.Unit, parts []core.Partition, names alloc.HostsFunc) Rules {
+func RulesOf(g core.AllocUnit, parts []core.Partition, names alloc.HostsFunc) Rules {
 	r := Rules{Unit: g}
 	for i := range parts {
 		if p := &parts[i]; p.MaxCPUsPerNode > 0 {

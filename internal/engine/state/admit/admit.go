@@ -91,12 +91,12 @@ func (a *Admission) Project(in *Request, spec *core.Spec) error {
 	if err := people.CheckTokenProject(in.By, spec.Project); err != nil {
 		return err
 	}
-	if !a.cfg.EnforceAccounts && !in.Strict || a.rec.Role(spec.User, spec.Project) != core.RoleNone {
+	if !a.cfg.EnforceProjects && !in.Strict || a.rec.Role(spec.User, spec.Project) != core.RoleNone {
 		return nil
 	}
 	_, known := a.rec.Project(spec.Project)
 	switch {
-	case a.cfg.EnforceAccounts:
+	case a.cfg.EnforceProjects:
 		return core.Errorf(core.Invalid, "user %s is not in project %s", spec.User, spec.Project).Because("invalid_account")
 	case !known:
 		return core.Errorf(core.NotFound, "there is no project %q", spec.Project).Because("invalid_account")

@@ -63,7 +63,7 @@ func (c *Cluster) Reset() {
 		c.LicenseTotals[l.Name] = l.Total
 	}
 	c.Ledger = ledger.New()
-	c.Ledger.SetRules(ledger.RulesOf(c.cfg.AllocUnit(), c.cfg.Partitions, c.Expand))
+	c.Ledger.SetRules(ledger.RulesOf(c.cfg.Select, c.cfg.Partitions, c.Expand))
 	c.Ledger.SetTopology(c.cfg.Topology)
 	c.Partitions = map[core.PartitionName]*Partition{}
 	for _, p := range c.cfg.Partitions {

@@ -7,7 +7,6 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
-	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // Config is what admission and the life cycle go by. It comes from the config file.
@@ -15,16 +14,16 @@ type Config struct {
 	Partitions      []core.Partition
 	DefaultProject  core.ProjectName
 	DefMemPerCPU    core.Bytes // 0: jobs that ask for none get none counted
-	EnforceAccounts bool       // users need an association (a membership) to submit
+	EnforceProjects bool       `json:"EnforceAccounts"` // users must be members of a project to submit to it
 	EnforceQOS      bool       // a QOS that is named must be there and be one that its user may use
 	NoLimits        bool       // limits that are defined are not enforced
 	Safe            bool       // a job starts only if limits on minutes have room for all of its time
 	StrictSubmit    bool
-	Rule            string // how jobs behind one that cannot start may; empty: easy
-	Reservations    int32  // jobs of each queue that are promised a start; 0: as the rule has it
-	Select          string // what of a node's CPUs is given whole: core (or empty), cpu, socket
-	MaxArraySize    int32  // largest array index + 1
-	MaxJobs         int    // live jobs, array tasks counted one by one
+	Rule            core.Rule      // how jobs behind one that cannot start may
+	Reservations    int32          // jobs of each queue that are promised a start; 0: as the rule has it
+	Select          core.AllocUnit // what of a node's CPUs is given whole
+	MaxArraySize    int32          // largest array index + 1
+	MaxJobs         int            // live jobs, array tasks counted one by one
 	// Bounds on what one user who is no administrator may have; 0: none.
 	JobsPerUser       int `json:",omitempty"` // live jobs; an array and its tasks that have not started are one
 	ArrayTasksPerUser int `json:",omitempty"` // tasks of arrays that have not started
@@ -76,12 +75,6 @@ func (z Zone) MarshalText() ([]byte, error) {
 func (z *Zone) UnmarshalText(b []byte) (err error) {
 	z.Location, err = time.LoadLocation(string(b))
 	return err
-}
-
-// AllocUnit is Select as the ledger has it. A word that the settings would have refused means whole cores.
-func (c *Config) AllocUnit() alloc.Unit {
-	g, _ := alloc.ParseUnit(c.Select)
-	return g
 }
 
 // SetDefaults fills in what was left open.
