@@ -115,6 +115,15 @@ func TestLicensesAreBounded(t *testing.T) {
 	}
 }
 
+// Jobs that name no partition get the default one at each submission.
+func TestOnePartitionCostsNothing(t *testing.T) {
+	name := PartitionName("main")
+	var l PartitionList
+	if n := testing.AllocsPerRun(100, func() { l = ListPartitions(name) }); n != 0 || l.First() != name {
+		t.Errorf("a list of %q: %v allocations", l, n)
+	}
+}
+
 // A list of partitions is stored and sent as it was written, and is split once.
 func TestPartitionList(t *testing.T) {
 	t.Parallel()
