@@ -54,11 +54,14 @@ for i in 1 2 3 4 5 6 7 8 9; do n=$(squeue -h -u $USER -t R -n tty,yes | wc -l); 
 echo $n left`, `1
 y
 0 left`},
-	"relative": {`salloc -Q -N3 sh -c 'srun -r2 -N2 true; srun -r1 -N1 -n1 hostname' 2>&1; srun -r1 true 2>&1`,
+	"relative": {
+		`salloc -Q -N3 sh -c 'srun -r2 -N2 true; srun -r1 -N1 -n1 hostname' 2>&1; srun -r1 true 2>&1`,
 		`srun: error: --relative and --nodes option incompatible with count of allocated nodes (2+2>3)
 n2
-srun: fatal: --relative option invalid for job allocation request`},
-	"verbose": {`srun -v -n2 -N1 true 2>&1 | sed 's/[0-9][0-9]*\.0/J.0/; s/jobid [0-9]*/jobid J/' | grep -v -- ---`,
+srun: fatal: --relative option invalid for job allocation request`,
+	},
+	"verbose": {
+		`srun -v -n2 -N1 true 2>&1 | sed 's/[0-9][0-9]*\.0/J.0/; s/jobid [0-9]*/jobid J/' | grep -v -- ---`,
 		"srun: defined options\nsrun: nodes               : 1\nsrun: ntasks              : 2\n" +
 			"srun: verbose             : 1\nsrun: end of defined options\n" +
 			"srun: jobid J: nodes(1):`n1', cpu counts: 2(x1)\n" +
@@ -66,7 +69,8 @@ srun: fatal: --relative option invalid for job allocation request`},
 			"srun: launching StepId=J.0 on host n1, 2 tasks: [0-1]\n" +
 			"srun: launch/slurm: _task_start: Node n1, 2 tasks started\n" +
 			"srun: launch/slurm: _task_finish: Received task exit notification for 2 tasks of StepId=J.0 (status=0x0000).\n" +
-			"srun: launch/slurm: _task_finish: n1: tasks 0-1: Completed"},
+			"srun: launch/slurm: _task_finish: n1: tasks 0-1: Completed",
+	},
 }
 
 // TestRunning holds facts of how jobs run, one script each.
