@@ -56,7 +56,8 @@ sacctmgr -i modify user root set qos+=high,limited >/dev/null
 sacctmgr -i modify user $PLAIN set qos+=high >/dev/null
 
 # An empty cluster.
-cap version "sbatch --version"
+# the recorder's Slurm was Debian's, which has a name of its own
+BIREME_SLURM_VERSION='slurm-wlm 22.05.8' cap version "sbatch --version"
 cap scontrol-ping "scontrol ping"
 cap squeue-empty squeue
 cap sinfo-idle sinfo
