@@ -1,6 +1,9 @@
 package state
 
-import "bireme.dev/bireme/internal/engine/state/redact"
+import (
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/redact"
+)
 
 // Recordings hold nothing that is somebody's secret: scripts, environments, files, configurations and submit lines are
 // left out, since nothing is decided by them, and of what is sealed there is a digest, since it is only compared.
@@ -20,6 +23,13 @@ func redacted(in Input) Input {
 		}
 		x := *in
 		x.Ended = redact.Jobs(in.Ended)
+		return &x
+	case *Requeue:
+		if in.Ended == nil {
+			return in
+		}
+		x := *in
+		x.Ended = redact.Jobs([]*core.Job{in.Ended})[0]
 		return &x
 	case *PutFleet:
 		x := *in

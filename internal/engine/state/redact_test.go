@@ -31,7 +31,8 @@ func TestRecordingsHoldNoSecrets(t *testing.T) {
 	load := RecordLoad(Config{}, &Image{Jobs: []*core.Job{{ID: 1, Spec: spec}}, Fleets: []*core.Fleet{fleet}})
 	for what, x := range map[string]any{
 		"submit": redacted(submit), "try": redacted(&Try{Submit: *submit}), "load": load,
-		"update": redacted(&UpdateJob{Ended: submit.Ended}), "fleet": redacted(&PutFleet{Fleet: fleet}),
+		"update": redacted(&UpdateJob{Ended: submit.Ended}), "requeue": redacted(&Requeue{Ended: submit.Ended[0]}),
+		"fleet": redacted(&PutFleet{Fleet: fleet}),
 	} {
 		b, err := json.Marshal(x)
 		if err != nil {

@@ -2,7 +2,9 @@ package state
 
 import (
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/admit"
 	"bireme.dev/bireme/internal/engine/state/jobs"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
 
 // apply sends a job that runs back to the queue; its attempt is ended first.
@@ -59,7 +61,8 @@ func (in *Requeue) setHold(next *core.Job) {
 	}
 }
 
-// revive puts a job that has ended back into the queue. What it waited for once is not waited for again.
+// revive puts a job that has ended back into the queue, if it would be let in today. What it waited for once is not
+// waited for again.
 func (in *Requeue) revive(s *State) error {
 	j := in.Ended
 	if err := s.rec.AuthorizeJob(in.By, j); err != nil {
@@ -73,10 +76,30 @@ func (in *Requeue) revive(s *State) error {
 	}
 	next := jobs.Clone(j)
 	next.Needs = nil
+	if err := in.readmit(s, next); err != nil {
+		return err
+	}
 	edit := s.jobs.EditRecord(next)
 	in.setHold(next)
 	edit.RequeueEnded()
 	return nil
+}
+
+// readmit refuses an ended job whose record is unsound, whose user, project, QOS or partition is gone, or that is one
+// too many: it counted for nothing since its end.
+func (in *Requeue) readmit(s *State, j *core.Job) error {
+	if why := speccheck.Stored(j); why != "" {
+		return core.Errorf(core.Conflict, "job %d: the stored record cannot be used (%s)", j.ID, why).Because("job_state")
+	}
+	if err := s.admission.Readmit(&admit.Request{By: in.By}, j.Spec); err != nil {
+		return err
+	}
+	one := jobs.Clone(j)
+	one.Array = nil // a task that comes back is a job of its own
+	if err := s.counts.Admit(in.By, one, 1); err != nil {
+		return err
+	}
+	return s.limits.Admit(j)
 }
 
 func (in *Suspend) apply(s *State) (None, error) {

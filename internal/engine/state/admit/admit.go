@@ -85,6 +85,32 @@ func (a *Admission) Admit(in *Request, spec *core.Spec) error {
 	return a.Shape(in, spec)
 }
 
+// Readmit checks a job that was admitted before and comes back: its user, project, QOS and partitions must still be
+// there. The spec stays as it is.
+func (a *Admission) Readmit(in *Request, spec *core.Spec) error {
+	if user, ok := a.rec.User(spec.User); !ok || user.Disabled {
+		return core.Errorf(core.Unknown, "there is no user %q", spec.User).Because("invalid_user")
+	}
+	if err := a.Project(in, spec); err != nil {
+		return err
+	}
+	again := *spec // the default QOS would be written there
+	if err := a.QOS(&again); err != nil {
+		return err
+	}
+	return a.checkPartitions(spec)
+}
+
+// checkPartitions refuses partitions that are not there.
+func (a *Admission) checkPartitions(spec *core.Spec) error {
+	for name := range spec.Partition.All() {
+		if _, ok := a.cluster.Partitions[name]; !ok {
+			return core.Errorf(core.Invalid, "there is no partition %q", name).Because("invalid_partition")
+		}
+	}
+	return nil
+}
+
 // Project checks who may run in the project. Without enforcement Slurm's users may name any account; others mean a
 // project that is there and that they are in.
 func (a *Admission) Project(in *Request, spec *core.Spec) error {
@@ -125,10 +151,8 @@ func (a *Admission) Shape(in *Request, spec *core.Spec) error {
 	if err := a.checkSegment(spec); err != nil {
 		return err
 	}
-	for name := range spec.Partition.All() {
-		if _, ok := a.cluster.Partitions[name]; !ok {
-			return core.Errorf(core.Invalid, "there is no partition %q", name).Because("invalid_partition")
-		}
+	if err := a.checkPartitions(spec); err != nil {
+		return err
 	}
 	list, err := a.UsablePartitions(in, spec)
 	if err != nil {
