@@ -54,8 +54,8 @@ func (s *server) openSSH() error {
 	})
 	s.follow("ssh", func(p *engine.Published) {
 		c := p.Changes
-		if p.Reloaded || len(c.Tokens)+len(c.GoneTokens)+len(c.Users)+len(c.Projects)+len(c.GoneProjects)+
-			len(c.Credentials)+len(c.GoneCredentials) > 0 {
+		if p.Reloaded || len(c.Tokens)+len(c.GoneTokens)+len(c.Users)+len(c.GoneUsers)+len(c.Projects)+
+			len(c.GoneProjects)+len(c.Credentials)+len(c.GoneCredentials) > 0 {
 			s.ssh.Recheck()
 		}
 	})
