@@ -108,7 +108,7 @@ func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int
 	}
 	path := find(argv[0], p.dir, p.vars)
 	if limits := limitArgs(r.RLimits); limits != "" && executable(path, p.dir) {
-		argv, path = append([]string{"bireme-init", "limit", limits, path}, argv...), self
+		argv, path = append([]string{"bireme-init", "limit", limits, path}, argv...), running
 	}
 	if pid, err = p.fork(path, argv, r.TTY || term != nil, list); err != nil {
 		if term != nil {

@@ -179,6 +179,10 @@ func gangFiles(g *wire.Gang, id identity) ([]string, error) {
 // self is this program, as every container has it.
 const self = wire.InitInside
 
+// running is the program of this very process. It starts helpers of ours by this name: a mount of the job's may lie
+// over any path.
+const running = "/proc/self/exe"
+
 // known reports whether the image knows the user by number: OpenSSH serves nobody else.
 func known(id identity) bool { return id.name != "" }
 

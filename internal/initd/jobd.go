@@ -180,7 +180,7 @@ func startJobd(r wire.Run, script []byte, p place) (pid int, err error) {
 		return 0, err
 	}
 	defer null.Close()
-	return p.fork(self, []string{"bireme-init", "job-sshd"}, false,
+	return p.fork(running, []string{"bireme-init", "job-sshd"}, false,
 		[]uintptr{in.Fd(), null.Fd(), null.Fd(), door.Fd()})
 }
 
