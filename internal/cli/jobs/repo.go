@@ -15,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/cli/gitrepo"
 	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/dstack/code"
 	"bireme.dev/bireme/internal/dstack/config"
 	"bireme.dev/bireme/internal/dstack/convert"
 	"bireme.dev/bireme/internal/dstack/wire"
@@ -198,7 +199,7 @@ func inScript(s *convert.Spec, r *gitrepo.Repo, sub *client.Submit) error {
 		return err
 	}
 	first, rest, _ := strings.Cut(sub.Script, "\n")
-	path := config.QuoteWord(list[0].Path)
+	path := code.QuoteDir(list[0].Path)
 	// Nobody else's file or link of that name is written to: noclobber makes the file or fails.
 	sub.Script = first + "\nrm -f " + path + "; (umask 077; set -C; base64 -d >" + path + " <<'BIREME_CHANGES'\n" +
 		base64.StdEncoding.EncodeToString(r.Diff) + "\nBIREME_CHANGES\n) || exit\n" + rest

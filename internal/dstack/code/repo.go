@@ -68,9 +68,9 @@ func (r *Repo) Script() string {
 	if r.Patch == "" {
 		set("patch", "")
 	} else {
-		b.WriteString("patch=" + quoteDir(r.Patch) + "\n")
+		b.WriteString("patch=" + QuoteDir(r.Patch) + "\n")
 	}
-	b.WriteString("dir=" + quoteDir(r.Dir) + "\n")
+	b.WriteString("dir=" + QuoteDir(r.Dir) + "\n")
 	b.WriteString("url=${" + urlVar + ":-$url}\n")
 	b.WriteString(prepare)
 	if r.Files {
@@ -87,12 +87,12 @@ func (r *Repo) Script() string {
 	b.WriteString("rm -rf \"$tmp\"\n)\n")
 	b.WriteString("bireme_repo || { echo 'repos: the repository could not be brought; see above' >&2; exit 1; }\n")
 	b.WriteString("unset -f bireme_repo; unset " + urlVar + " " + keyVar + " " + tokenVar + "\n")
-	b.WriteString("export DSTACK_REPO_DIR=\"$(cd " + quoteDir(r.Dir) + " && pwd)\"\n")
+	b.WriteString("export DSTACK_REPO_DIR=\"$(cd " + QuoteDir(r.Dir) + " && pwd)\"\n")
 	return b.String()
 }
 
-// quoteDir quotes a path for a shell, with a home that the shell knows.
-func quoteDir(dir string) string {
+// QuoteDir quotes a path for a shell, with a home that the shell knows.
+func QuoteDir(dir string) string {
 	switch rest, home := strings.CutPrefix(dir, "~/"); {
 	case dir == "" || dir == ".":
 		return "."
