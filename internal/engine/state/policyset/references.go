@@ -19,6 +19,7 @@ type Uses struct {
 }
 
 // QOSReference finds something that needs a QOS to be there; lists that merely allow it count unless they may change.
+// One that allows nothing else always counts: an empty list allows every QOS.
 func (b *Set) QOSReference(u *Uses, name core.QOSName, listsChange bool) string {
 	for _, q := range named.Sorted(b.QOS) {
 		if !listsChange && q.Name != name && slices.Contains(q.Preempt, name) {
@@ -26,7 +27,8 @@ func (b *Set) QOSReference(u *Uses, name core.QOSName, listsChange bool) string 
 		}
 	}
 	uses := func(a *core.Association) bool {
-		return a.DefaultQOS == name || !listsChange && slices.Contains(a.QOS, name)
+		others := slices.ContainsFunc(a.QOS, func(q core.QOSName) bool { return q != name })
+		return a.DefaultQOS == name || slices.Contains(a.QOS, name) && !(listsChange && others)
 	}
 	for _, p := range named.Sorted(b.Projects) {
 		if uses(&p.Assoc) {
