@@ -151,21 +151,27 @@ func TestTraces(t *testing.T) {
 		procs int64
 		want  figures
 	}{
-		{"KTH-SP2-1996-2.1-cln", 100, figures{core.RuleFCFS: {4294.50, 218832},
+		{"KTH-SP2-1996-2.1-cln", 100, figures{
+			core.RuleFCFS: {4294.50, 218832},
 			core.RuleEASY: {86.37, 6351}, core.RuleEASYSJBF: {
 				66.40,
 				5623,
-			}, core.RuleConservative: {89.44, 7006}, core.RuleSJFEASY: {41.87, 4378}}},
-		{"SDSC-SP2-1998-4.2-cln", 128, figures{core.RuleFCFS: {13993.26, 1551989},
+			}, core.RuleConservative: {89.44, 7006}, core.RuleSJFEASY: {41.87, 4378},
+		}},
+		{"SDSC-SP2-1998-4.2-cln", 128, figures{
+			core.RuleFCFS: {13993.26, 1551989},
 			core.RuleEASY: {92.63, 21184}, core.RuleEASYSJBF: {
 				86.76,
 				21686,
-			}, core.RuleConservative: {93.48, 23453}, core.RuleSJFEASY: {53.83, 31369}}},
-		{"CEA-Curie-2011-2.1-cln", 93312, figures{core.RuleFCFS: {456.20, 14615},
+			}, core.RuleConservative: {93.48, 23453}, core.RuleSJFEASY: {53.83, 31369},
+		}},
+		{"CEA-Curie-2011-2.1-cln", 93312, figures{
+			core.RuleFCFS: {456.20, 14615},
 			core.RuleEASY: {16.29, 1308}, core.RuleEASYSJBF: {
 				11.62,
 				1012,
-			}, core.RuleSJFEASY: {9.42, 640}}},
+			}, core.RuleSJFEASY: {9.42, 640},
+		}},
 		{"lublin_256", 256, figures{
 			core.RuleFCFS: {66502.48, 2388444}, core.RuleEASY: {590.05, 97156}, core.RuleEASYSJBF: {219.56, 73394},
 			core.RuleConservative: {489.20, 131568}, core.RuleSJFEASY: {40.56, 59632},

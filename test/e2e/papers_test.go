@@ -32,10 +32,10 @@ func TestPapers(t *testing.T) {
 	}
 	refused(t, p.Try("scontrol", "update", "job="+runs, "stdout=late.out"), 1, "Job is no longer pending execution")
 
-	lost := p.Sbatch("-o", "nowhere/out", "--mem=10M", "--wrap", "true")
+	lost := p.Sbatch("-o", "/proc/nowhere/out", "--mem=10M", "--wrap", "true")
 	c.WaitEnd(lost)
 	if got := p.Run("sacct", "-X", "-n", "-P", "-o", "State,ExitCode", "-j", lost); got != "FAILED|0:53\n" {
-		t.Errorf("a job whose output has no folder: %s", got)
+		t.Errorf("a job whose output has no place: %s", got)
 	}
 
 	root.Run("scontrol", "create", "reservation", "ReservationName=kept", "starttime=now+1hour", "duration=60",
