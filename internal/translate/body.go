@@ -31,12 +31,42 @@ func (c *taskConversion) body() string {
 				lines = append(lines, l)
 			}
 		}
-		list = append(list, strings.Join(lines, "\n"))
+		list = append(list, c.plainDollars(strings.Join(lines, "\n")))
 	}
 	if len(list) <= 1 {
 		return strings.Join(list, "")
 	}
 	return "{ :\n" + strings.Join(list, "\n} && { :\n") + "\n}"
+}
+
+// plainDollars is a command as a shell is to see it: the arguments of the run are those of the script, and $$ is a
+// dollar. Other variables of dstack stay as they are and are noted.
+func (c *taskConversion) plainDollars(command string) string {
+	var out strings.Builder
+	for rest := command; rest != ""; {
+		before, after, found := strings.Cut(rest, "$")
+		out.WriteString(before)
+		if !found {
+			break
+		}
+		name, beyond, closed := strings.Cut(strings.TrimPrefix(after, "{{"), "}}")
+		switch {
+		case strings.HasPrefix(after, "$"):
+			out.WriteString("$")
+			rest = after[1:]
+		case strings.HasPrefix(after, "{{") && closed && strings.TrimSpace(name) == "run.args":
+			out.WriteString(`"$@"`)
+			rest = beyond
+		case strings.HasPrefix(after, "{{") && closed:
+			c.notes.add(NoEqual, "${{"+name+"}}", "a script has no such variable; it stays as it is")
+			out.WriteString("${{" + name + "}}")
+			rest = beyond
+		default:
+			out.WriteString("$")
+			rest = after
+		}
+	}
+	return out.String()
 }
 
 // join writes lines, each with its end.

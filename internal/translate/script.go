@@ -313,6 +313,9 @@ const (
 	documentTail = "\nBIREME_SCRIPT"
 )
 
+// dollars protects what commands of a configuration have replaced: $$ is a dollar there, and ${{ begins a variable.
+var dollars = strings.NewReplacer("$$", "$$$$", "${{", "$${{")
+
 // commands writes the body of the script as commands.
 func (c *scriptConversion) commands(shebang, body string) {
 	list, wrapped := unwrap(&c.contained, c.out, body)
@@ -344,7 +347,7 @@ func (c *scriptConversion) commands(shebang, body string) {
 	}
 	var commands []any
 	for _, l := range list {
-		commands = append(commands, l)
+		commands = append(commands, dollars.Replace(l))
 	}
 	c.out.set("commands", commands)
 }
