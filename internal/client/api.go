@@ -182,6 +182,7 @@ type Cancel struct {
 	WCKeys       []string `json:"wckeys,omitempty"`
 	// Cron confirms that jobs which come again by the clock are meant too: to end one takes it off its table.
 	Cron   bool   `json:"cron,omitempty"`
+	Abort  bool   `json:"abort,omitempty"`  // end them at once, without grace
 	Signal int32  `json:"signal,omitempty"` // 0: end them
 	Batch  bool   `json:"batch,omitempty"`  // signal the batch shell only
 	Full   bool   `json:"full,omitempty"`   // batch shell and all its children, and the steps

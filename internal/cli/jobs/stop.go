@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -87,38 +86,28 @@ func (o *stopOptions) look(ctx context.Context, c *client.Client, ref string) er
 }
 
 func (o *stopOptions) one(ctx context.Context, c *client.Client, ref string) error {
-	ids := []string{ref}
-	if !isJobID(ref) {
-		in, err := app.Project(ctx, c, o.project)
-		if err != nil {
-			return err
-		}
-		run, err := findRun(ctx, c, in, ref)
-		if err != nil {
-			return err
-		}
-		if run.Ended != 0 {
-			return core.Errorf(core.Conflict, "run %s has ended: it %s", ref, runPhrase(run.State))
-		}
-		if err := c.StopRun(ctx, in, ref); err != nil {
-			return err
-		}
-		ids = ids[:0]
-		for _, id := range run.Jobs {
-			ids = append(ids, strconv.FormatInt(int64(id), 10))
-		}
-	} else if err := cancel(ctx, c, &client.Cancel{IDs: ids}); err != nil {
+	if isJobID(ref) {
+		return cancel(ctx, c, &client.Cancel{IDs: []string{ref}, Abort: o.abort})
+	}
+	in, err := app.Project(ctx, c, o.project)
+	if err != nil {
 		return err
 	}
-	if !o.abort || len(ids) == 0 {
-		return nil
+	run, err := findRun(ctx, c, in, ref)
+	if err != nil {
+		return err
 	}
-	// The wish to end comes first, so that the job ends as canceled and not as killed by a signal.
-	err := cancel(ctx, c, &client.Cancel{IDs: ids, Signal: int32(syscall.SIGKILL), Full: true})
-	if code := core.CodeOf(err); code == core.Conflict || code == core.NotFound {
-		return nil // it has ended meanwhile, or had not begun
+	if run.Ended != 0 {
+		return core.Errorf(core.Conflict, "run %s has ended: it %s", ref, runPhrase(run.State))
 	}
-	return err
+	if !o.abort || len(run.Jobs) == 0 {
+		return c.StopRun(ctx, in, ref)
+	}
+	var ids []string
+	for _, id := range run.Jobs {
+		ids = append(ids, strconv.FormatInt(int64(id), 10))
+	}
+	return cancel(ctx, c, &client.Cancel{IDs: ids, Abort: true})
 }
 
 // cancel ends or signals jobs and gives the first failure.

@@ -66,7 +66,7 @@ func (a *Control) CancelJobs(_ http.ResponseWriter, r *http.Request, who *call.C
 	if in.Signal != 0 || in.Step != "" {
 		a.signalAll(who, &in, todo, out)
 	} else {
-		a.cancelAll(r.Context(), who, todo, out)
+		a.cancelAll(r.Context(), who, in.Abort, todo, out)
 		a.cancelled(who, before, todo, out)
 	}
 	who.Denied(out)
@@ -129,19 +129,23 @@ func stateFilter(s *selection.Selection) []core.JobState {
 const cancelWindow = 512
 
 // cancelAll cancels window by window.
-func (a *Control) cancelAll(ctx context.Context, who *call.Caller, todo []cancelTodo, out *client.Cancelled) {
+func (a *Control) cancelAll(
+	ctx context.Context, who *call.Caller, abort bool, todo []cancelTodo, out *client.Cancelled,
+) {
 	for some := range slices.Chunk(todo, cancelWindow) {
-		a.cancelSome(ctx, who, some, out)
+		a.cancelSome(ctx, who, abort, some, out)
 	}
 }
 
 // cancelSome sends all cancels at once, then collects the answers.
-func (a *Control) cancelSome(ctx context.Context, who *call.Caller, todo []cancelTodo, out *client.Cancelled) {
+func (a *Control) cancelSome(
+	ctx context.Context, who *call.Caller, abort bool, todo []cancelTodo, out *client.Cancelled,
+) {
 	sent := make([]*engine.Pending[state.None], len(todo))
 	errs := make([]error, len(todo))
 	for i, t := range todo {
 		sent[i], errs[i] = engine.Send(ctx, a.Engine,
-			&state.Cancel{By: who.Identity, Job: t.job, Tasks: t.tasks, States: t.states})
+			&state.Cancel{By: who.Identity, Job: t.job, Tasks: t.tasks, States: t.states, Abort: abort})
 	}
 	for i, t := range todo {
 		if errs[i] == nil {
