@@ -58,7 +58,14 @@ func (s *Store) Put(user core.UserName, hash string, r io.Reader, b Bounds) (err
 		return core.Errorf(core.Unavailable, "the server's disk is nearly full: it takes no files now")
 	}
 	if s.Has(user, hash) { // nothing is written, and the upload is still what its name says, or is refused
-		return check(r, io.Discard, hash, b.Size)
+		if err := check(r, io.Discard, hash, b.Size); err != nil {
+			return err
+		}
+		now := time.Now() // it is as new as one that was written: Purge leaves it to the run that names it
+		if err := os.Chtimes(filepath.Join(dir, hash), now, now); err != nil {
+			return fmt.Errorf("uploads: %w", err)
+		}
+		return nil
 	}
 	f, err := os.CreateTemp(dir, "tmp-*") // for nobody else to read
 	if err != nil {

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -50,5 +52,27 @@ func TestUploadsOnTheirWayCount(t *testing.T) {
 	list, err := os.ReadDir(s.folder("ann"))
 	if err != nil || len(list) != 1 {
 		t.Errorf("%d files are left, %v", len(list), err)
+	}
+}
+
+// An upload that comes again is as new as one that was written: a purge leaves it to the run that names it.
+func TestUploadAgainIsNew(t *testing.T) {
+	t.Parallel()
+	s, content := New(t.TempDir()), []byte("changes")
+	hash := hashOf(content)
+	put := func() {
+		t.Helper()
+		if err := s.Put("ann", hash, bytes.NewReader(content), Bounds{Size: 100, PerUser: 1000}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put()
+	old := time.Now().Add(-48 * time.Hour)
+	if err := os.Chtimes(filepath.Join(s.folder("ann"), hash), old, old); err != nil {
+		t.Fatal(err)
+	}
+	put()
+	if n, err := s.Purge(time.Now().Add(-24 * time.Hour)); n != 0 || err != nil || !s.Has("ann", hash) {
+		t.Errorf("%d purged, %v", n, err)
 	}
 }
