@@ -123,6 +123,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
+	if _, ok := w.OnlyOurs(ctx, c, f.List("clusters")); !ok {
+		return slurm.ExitError
+	}
 	if f.Has("verbose") {
 		q.sayWindow(w)
 	}

@@ -44,6 +44,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
+	if _, ok := w.OnlyOurs(ctx, c, f.List("clusters")); !ok {
+		return slurm.ExitError
+	}
 	server := client.Standing{Client: c}
 	if f.Has("reset") {
 		if err := server.ResetDiag(ctx); err != nil {

@@ -56,6 +56,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
+	if _, ok := w.OnlyOurs(ctx, c, f.List("clusters")); !ok {
+		return slurm.ExitError
+	}
 	q, err := newQuery(ctx, w, c, f)
 	if err != nil {
 		return w.Complain(err)

@@ -118,6 +118,11 @@ func TestTable(t *testing.T) {
 		"unknown letter": {
 			args: "-o %i%Z", err: "sprio: error: Invalid job format specification: Z\n", code: 1,
 		},
+		"another cluster": {
+			args: "-M zz", code: 1,
+			err: "sprio: error: No cluster 'zz' known by database.\nsprio: error: 'zz' can't be reached now, or it is an " +
+				"invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.\n",
+		},
 		"not an id": {args: "-j x", err: "Invalid job id: x\n", code: 1},
 		"first come, first served": {
 			list: &client.PriorityList{}, code: 1,

@@ -65,6 +65,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
+	if _, ok := w.OnlyOurs(ctx, c, f.List("clusters")); !ok {
+		return slurm.ExitError
+	}
 	q := &query{
 		accounts: f.List("accounts"), users: f.List("users"), everybody: f.Has("all"), usersOnly: f.Has("Users"),
 	}
