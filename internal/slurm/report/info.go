@@ -151,6 +151,24 @@ func rangeOf[T cmp.Ordered](get func(n *client.Node) T, text func(T) string) fun
 	}
 }
 
+// freeMemory is the range of free memory of the nodes that have reported it, in MiB.
+func freeMemory(r *InfoRow) string {
+	if len(r.Nodes) == 0 {
+		return infoNodeless
+	}
+	reported := InfoRow{}
+	for _, n := range r.Nodes {
+		if n.FreeMem > 0 {
+			reported.Nodes = append(reported.Nodes, n)
+		}
+	}
+	if len(reported.Nodes) == 0 {
+		return "N/A"
+	}
+	return rangeOf(func(n *client.Node) int64 { return slurm.InMiB(n.FreeMem) },
+		func(m int64) string { return num(m) })(&reported)
+}
+
 func stateWord(long bool) func(n *client.Node) string {
 	return func(n *client.Node) string {
 		c, l := parseNodeState(n.State).words()
@@ -226,9 +244,7 @@ var InfoFields = []Field[InfoRow]{
 	{Letter: 'O', Name: "CPUsLoad", Title: "CPU_LOAD", Value: rangeOf(func(n *client.Node) float64 {
 		return n.Load
 	}, func(f float64) string { return fmt.Sprintf("%.2f", f) })},
-	{Letter: 'e', Name: "FreeMem", Title: "FREE_MEM", Value: rangeOf(func(n *client.Node) int64 {
-		return slurm.InMiB(n.FreeMem)
-	}, func(m int64) string { return num(m) })},
+	{Letter: 'e', Name: "FreeMem", Title: "FREE_MEM", Value: freeMemory},
 	{Letter: 'f', Name: "Features", Title: "AVAIL_FEATURES", Value: ofNode(func(n *client.Node) string {
 		return orNull(strings.Join(n.Features, ","))
 	})},
