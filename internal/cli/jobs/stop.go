@@ -107,7 +107,11 @@ func (o *stopOptions) one(ctx context.Context, c *client.Client, ref string) err
 	for _, id := range run.Jobs {
 		ids = append(ids, strconv.FormatInt(int64(id), 10))
 	}
-	return cancel(ctx, c, &client.Cancel{IDs: ids, Abort: true})
+	err = cancel(ctx, c, &client.Cancel{IDs: ids, Abort: true})
+	if code := core.CodeOf(err); code == core.Conflict || code == core.NotFound {
+		return nil // it has ended meanwhile
+	}
+	return err
 }
 
 // cancel ends or signals jobs and gives the first failure.
