@@ -137,6 +137,33 @@ func NeedsFull[R any](cols []Column[R]) bool {
 	return false
 }
 
+// SortKeys reads --sort: letters of fields with commas between them, each with - before it for descending order.
+// Unknown ones are passed over, as Slurm does. full reports whether some key wants the whole record.
+func SortKeys[R any](fields []Field[R], order string) (keys []func(a, b *R) int, full bool) {
+	for word := range strings.SplitSeq(order, ",") {
+		word = strings.TrimSpace(word)
+		descending := strings.HasPrefix(word, "-")
+		if word = strings.TrimLeft(word, "+-#"); len(word) != 1 {
+			continue
+		}
+		f := byLetter(fields, word[0])
+		if f == nil {
+			continue
+		}
+		full = full || f.Full
+		compare := f.Compare
+		if compare == nil {
+			compare = func(a, b *R) int { return strings.Compare(f.Value(a), f.Value(b)) }
+		}
+		if descending {
+			ascending := compare
+			compare = func(a, b *R) int { return ascending(b, a) }
+		}
+		keys = append(keys, compare)
+	}
+	return keys, full
+}
+
 // FitColumns sets the widths of columns that are as wide as their widest value.
 func FitColumns[R any](cols []Column[R], rows []R) {
 	for i := range cols {

@@ -189,7 +189,7 @@ func (q *query) rows(list *client.PriorityList, cluster string) []report.Priorit
 	for i := range list.Jobs {
 		rows[i] = report.PriorityRow{Job: &list.Jobs[i], Cluster: cluster}
 	}
-	keys := q.sortKeys()
+	keys, _ := report.SortKeys(report.PriorityFields, q.sort)
 	slices.SortStableFunc(rows, func(a, b report.PriorityRow) int {
 		for _, compare := range keys {
 			if n := compare(&a, &b); n != 0 {
@@ -199,31 +199,6 @@ func (q *query) rows(list *client.PriorityList, cluster string) []report.Priorit
 		return cmp.Compare(a.Job.ID, b.Job.ID)
 	})
 	return rows
-}
-
-// sortKeys reads --sort; unknown letters are passed over.
-func (q *query) sortKeys() (keys []func(a, b *report.PriorityRow) int) {
-	for word := range strings.SplitSeq(q.sort, ",") {
-		word = strings.TrimSpace(word)
-		descending := strings.HasPrefix(word, "-")
-		word = strings.TrimLeft(word, "+-")
-		for i := range report.PriorityFields {
-			f := &report.PriorityFields[i]
-			if len(word) != 1 || f.Letter != word[0] {
-				continue
-			}
-			compare := f.Compare
-			if compare == nil {
-				compare = func(a, b *report.PriorityRow) int { return strings.Compare(f.Value(a), f.Value(b)) }
-			}
-			if descending {
-				ascending := compare
-				compare = func(a, b *report.PriorityRow) int { return ascending(b, a) }
-			}
-			keys = append(keys, compare)
-		}
-	}
-	return keys
 }
 
 // defaultFormat has a column for each factor with a weight; the long one has all.

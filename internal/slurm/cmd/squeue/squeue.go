@@ -246,36 +246,10 @@ func expand(rows []report.QueueRow) []report.QueueRow {
 	return out
 }
 
-// keys reads the sort fields; unknown letters are passed over, as Slurm does after a complaint of its own.
-func (q *query) keys() (cmps []func(a, b *report.QueueRow) int, full bool) {
-	for _, word := range strings.Split(q.sort, ",") {
-		word = strings.TrimSpace(word)
-		down := strings.HasPrefix(word, "-")
-		word = strings.TrimLeft(word, "+-#")
-		for i := range report.QueueFields {
-			f := &report.QueueFields[i]
-			if len(word) != 1 || f.Letter != word[0] {
-				continue
-			}
-			full = full || f.Full
-			compare := f.Compare
-			if compare == nil {
-				compare = func(a, b *report.QueueRow) int { return strings.Compare(f.Value(a), f.Value(b)) }
-			}
-			if down {
-				up := compare
-				compare = func(a, b *report.QueueRow) int { return up(b, a) }
-			}
-			cmps = append(cmps, compare)
-		}
-	}
-	return cmps, full
-}
-
-func (q *query) sortNeedsFull() bool { _, full := q.keys(); return full }
+func (q *query) sortNeedsFull() bool { _, full := report.SortKeys(report.QueueFields, q.sort); return full }
 
 func (q *query) order(rows []report.QueueRow) {
-	cmps, _ := q.keys()
+	cmps, _ := report.SortKeys(report.QueueFields, q.sort)
 	byID := report.QueueFields[0].Compare
 	slices.SortStableFunc(rows, func(a, b report.QueueRow) int {
 		for _, c := range cmps {
