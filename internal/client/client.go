@@ -19,6 +19,7 @@ type Client struct {
 	TokenClient
 	ReservationClient
 	ClusterClient
+	StandingClient
 	StreamClient
 }
 
@@ -39,6 +40,8 @@ type (
 	ReservationClient struct{ *transport }
 	// ClusterClient is about the cluster as a whole: its settings, certificate authority, sealing keys and audit log.
 	ClusterClient struct{ *transport }
+	// StandingClient tells how jobs, projects and users stand in the queue, and how the server fares.
+	StandingClient struct{ *transport }
 	// StreamClient watches events, reads logs and connects to steps.
 	StreamClient struct{ *transport }
 )
@@ -71,7 +74,8 @@ func New(s Settings, opts ...Option) (*Client, error) {
 	c := &Client{
 		transport: t, JobClient: JobClient{t}, NodeClient: NodeClient{t}, FleetClient: FleetClient{t},
 		PeopleClient: PeopleClient{t}, PolicyClient: PolicyClient{t}, TokenClient: TokenClient{t},
-		ReservationClient: ReservationClient{t}, ClusterClient: ClusterClient{t}, StreamClient: StreamClient{t},
+		ReservationClient: ReservationClient{t}, ClusterClient: ClusterClient{t}, StandingClient: StandingClient{t},
+		StreamClient: StreamClient{t},
 	}
 	for _, o := range opts {
 		o(c)

@@ -51,11 +51,11 @@ type CallCount struct {
 }
 
 // Diag tells how the server fares.
-func (s Standing) Diag(ctx context.Context) (*Diag, error) {
-	return get[Diag](ctx, s.Client, api+"/diag", nil)
+func (c *StandingClient) Diag(ctx context.Context) (*Diag, error) {
+	return get[Diag](ctx, c, api+"/diag", nil)
 }
 
 // ResetDiag has the figures count from now on.
-func (s Standing) ResetDiag(ctx context.Context) error {
-	return s.do(ctx, call{method: "POST", path: api + "/diag/reset", again: always}, nil)
+func (c *StandingClient) ResetDiag(ctx context.Context) error {
+	return c.do(ctx, call{method: "POST", path: api + "/diag/reset", again: always}, nil)
 }

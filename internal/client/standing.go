@@ -64,15 +64,12 @@ type ShareList struct {
 // Key is where a listing of shares continues after this one. No name holds a blank, so that keys order as names do.
 func (s *Share) Key() string { return string(s.Project) + " " + string(s.User) }
 
-// Standing are the services that tell how jobs, projects and users stand in the queue.
-type Standing struct{ *Client }
-
 // Priorities lists what the priorities of waiting jobs are made of.
-func (s Standing) Priorities(ctx context.Context, q PrioritiesQuery) (*PriorityList, error) {
+func (c *StandingClient) Priorities(ctx context.Context, q PrioritiesQuery) (*PriorityList, error) {
 	values := JobsQuery{IDs: q.IDs, Users: q.Users, Partitions: q.Partitions}.values()
 	out := &PriorityList{}
 	for {
-		page, err := get[PriorityList](ctx, s.Client, api+"/priorities", values)
+		page, err := get[PriorityList](ctx, c, api+"/priorities", values)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +83,7 @@ func (s Standing) Priorities(ctx context.Context, q PrioritiesQuery) (*PriorityL
 }
 
 // Shares lists how projects and users stand.
-func (s Standing) Shares(ctx context.Context) (*ShareList, error) {
-	return everyPage(func(q url.Values) (*ShareList, error) { return get[ShareList](ctx, s.Client, api+"/shares", q) },
+func (c *StandingClient) Shares(ctx context.Context) (*ShareList, error) {
+	return everyPage(func(q url.Values) (*ShareList, error) { return get[ShareList](ctx, c, api+"/shares", q) },
 		func(to, from *ShareList) { to.Shares = append(to.Shares, from.Shares...) })
 }

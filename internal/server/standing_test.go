@@ -28,14 +28,14 @@ func TestStanding(t *testing.T) {
 		len(all.Weights) != 6 || all.Weights[1] != (client.Factor{Name: "fairshare", Weight: 5000}) {
 		t.Errorf("the first page: %+v", all)
 	}
-	list, err := client.Standing{Client: s.Client()}.Priorities(t.Context(), client.PrioritiesQuery{})
+	list, err := s.Client().Priorities(t.Context(), client.PrioritiesQuery{})
 	if err != nil || len(list.Jobs) != 2 || list.Jobs[1].ID != second || list.Jobs[1].Now == 0 {
 		t.Errorf("all pages, without the held job: %+v %v", list, err)
 	}
 	if status, err := s.Call("GET", "/api/v1/priorities", ann, nil, &all); err != nil || len(all.Jobs) != 0 {
 		t.Errorf("ann sees priorities of others: %d %v %+v", status, err, all.Jobs)
 	}
-	shares, err := client.Standing{Client: s.Client()}.Shares(t.Context())
+	shares, err := s.Client().Shares(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

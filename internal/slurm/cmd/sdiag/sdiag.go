@@ -47,15 +47,14 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if _, ok := w.OnlyOurs(ctx, c, f.List("clusters")); !ok {
 		return slurm.ExitError
 	}
-	server := client.Standing{Client: c}
 	if f.Has("reset") {
-		if err := server.ResetDiag(ctx); err != nil {
+		if err := c.ResetDiag(ctx); err != nil {
 			return w.LoadFailed("slurm_reset_statistics error", err)
 		}
 		fmt.Fprintln(w.Out, "Reset scheduling statistics")
 		return 0
 	}
-	d, err := server.Diag(ctx)
+	d, err := c.Diag(ctx)
 	if err != nil {
 		return w.LoadFailed("slurm_get_statistics error", err)
 	}

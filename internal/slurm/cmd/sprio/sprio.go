@@ -134,7 +134,7 @@ func findUser(ctx context.Context, c *client.Client, name string) (string, bool)
 }
 
 func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
-	list, err := client.Standing{Client: c}.Priorities(ctx, q.PrioritiesQuery)
+	list, err := c.Priorities(ctx, q.PrioritiesQuery)
 	if err != nil {
 		return w.LoadFailed("Couldn't get priority factors from controller", err)
 	}

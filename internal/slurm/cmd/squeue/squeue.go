@@ -246,7 +246,10 @@ func expand(rows []report.QueueRow) []report.QueueRow {
 	return out
 }
 
-func (q *query) sortNeedsFull() bool { _, full := report.SortKeys(report.QueueFields, q.sort); return full }
+func (q *query) sortNeedsFull() bool {
+	_, full := report.SortKeys(report.QueueFields, q.sort)
+	return full
+}
 
 func (q *query) order(rows []report.QueueRow) {
 	cmps, _ := report.SortKeys(report.QueueFields, q.sort)

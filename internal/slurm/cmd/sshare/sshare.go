@@ -78,7 +78,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		printRequest(w, "Users", q.users)
 		printRequest(w, "Accounts", q.accounts)
 	}
-	list, err := client.Standing{Client: c}.Shares(ctx)
+	list, err := c.Shares(ctx)
 	if err != nil {
 		return w.LoadFailed("slurm_get_shares error", err)
 	}
