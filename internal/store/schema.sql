@@ -82,6 +82,25 @@ CREATE TABLE reservations (
 	doc  TEXT NOT NULL
 );
 
+-- Advance reservations by occurrence, for reports; rows stay after the end.
+CREATE TABLE reservation_log (
+	id       BIGINT NOT NULL,
+	start_at BIGINT NOT NULL,
+	end_at   BIGINT NOT NULL,
+	name     TEXT   NOT NULL,
+	doc      TEXT   NOT NULL,
+	PRIMARY KEY (id, start_at)
+) WITHOUT ROWID;
+CREATE INDEX reservation_log_end ON reservation_log (end_at);
+
+-- Small records that the server keeps beside the engine's state: triggers, other clusters, shared licenses.
+CREATE TABLE records (
+	kind TEXT NOT NULL,
+	name TEXT NOT NULL,
+	doc  TEXT NOT NULL,
+	PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+
 CREATE TABLE fleets (
 	name TEXT PRIMARY KEY,
 	doc  TEXT NOT NULL

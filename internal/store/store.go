@@ -57,6 +57,14 @@ type Store interface {
 	Events(ctx context.Context, after int64, limit int) ([]core.Event, error)
 	// NodeEvents are the last events of a node that are still there, at most limit, oldest first.
 	NodeEvents(ctx context.Context, node core.NodeName, limit int) ([]core.Event, error)
+	// Usage calls each for every finished job that can have run in [from, until), in no order; u is used again for the
+	// next one.
+	Usage(ctx context.Context, from, until core.Time, each func(u *JobUsage)) error
+	// NodeHistory calls each for the events of nodes before a moment that are still there, oldest first; e is used
+	// again for the next one.
+	NodeHistory(ctx context.Context, until core.Time, each func(e *core.Event)) error
+	// PastReservations are the occurrences of advance reservations that overlap [from, until), by start.
+	PastReservations(ctx context.Context, from, until core.Time) ([]*core.AdvanceReservation, error)
 	// Runs finds runs, ended ones included, newest first.
 	Runs(ctx context.Context, q RunQuery) ([]*core.Run, error)
 	SubmitKey(ctx context.Context, key string) (core.JobID, error)
@@ -80,6 +88,11 @@ type Store interface {
 	Sealed(ctx context.Context, name string) ([]byte, error)
 	// keeps the first: returns nil and changes nothing if it exists
 	PutSealed(ctx context.Context, name string, data []byte) error
+
+	// Records are small documents that the server keeps beside the engine's state, by name.
+	Records(ctx context.Context, kind string) ([]Record, error)
+	// PutRecord makes or replaces one; a nil document removes it.
+	PutRecord(ctx context.Context, epoch int64, kind string, r Record) error
 
 	// AppendAudit adds entries to the audit log, gives them their numbers and is durable when it returns. Nothing but
 	// Purge takes entries out again, and nothing changes them.
@@ -147,6 +160,31 @@ type JobQuery struct {
 	After        core.JobID // page: ids above this, with Newest ids below it
 	Limit        int        // 0: 10,000
 	Seen         *Seen      // nil: all jobs
+}
+
+// JobUsage is what a report needs of a finished job.
+type JobUsage struct {
+	ID        core.JobID
+	User      core.UserName
+	Project   core.ProjectName
+	Partition core.PartitionName
+	State     core.JobState
+	Submit    core.Time
+	Eligible  core.Time
+	Start     core.Time // 0: it never ran
+	End       core.Time
+	PausedFor int64 // nanoseconds it was suspended
+	Array     *core.ArrayRef
+	Alloc     *core.Alloc
+	Earlier   *core.Earlier // attempts that went back to the queue
+	GID       uint32
+	WCKey     string
+}
+
+// Record is a small document by name.
+type Record struct {
+	Name string
+	Doc  []byte // JSON
 }
 
 // RunQuery selects runs. Zero fields do not restrict.

@@ -11,6 +11,16 @@ var (
 
 	deleteQOS     = &Insert{Cols: []string{"name"}, One: `DELETE FROM qos WHERE name = $1`}
 	deleteReserve = &Insert{Cols: []string{"name"}, One: `DELETE FROM reservations WHERE name = $1`}
+	// An occurrence that has not begun is replaced; one that was cut short ends when it was.
+	dropUpcoming = &Insert{
+		Cols: []string{"id", "now"}, One: `DELETE FROM reservation_log WHERE id = $1 AND start_at > $2`,
+	}
+	logReserve = newInsert("reservation_log", "id, start_at", "id", "start_at", "end_at", "name", "doc")
+	endReserve = &Insert{
+		Cols: []string{"now", "name"},
+		One:  `UPDATE reservation_log SET end_at = $1 WHERE name = $2 AND end_at > $1`,
+	}
+
 	deleteProject = &Insert{Cols: []string{"name"}, One: `DELETE FROM projects WHERE name = $1`}
 	deleteSpent   = &Insert{Cols: []string{"project"}, One: `DELETE FROM spent WHERE project = $1`}
 )
@@ -26,6 +36,9 @@ func addPolicy(b *Batch, c *core.Changes) {
 	}
 	for _, name := range c.GoneReservations {
 		gone(b, deleteReserve, name)
+		b.row(endReserve)
+		b.int(int64(c.Now))
+		b.text(name)
 	}
 	for _, q := range c.QOS {
 		b.row(insertQOS)
@@ -37,6 +50,21 @@ func addPolicy(b *Batch, c *core.Changes) {
 		b.text(r.Name)
 		reserveDocs.add(b, r)
 	}
+	for _, r := range c.Reservations {
+		addOccurrence(b, r, c.Now)
+	}
+}
+
+func addOccurrence(b *Batch, r *core.AdvanceReservation, now core.Time) {
+	b.row(dropUpcoming)
+	b.int(r.ID)
+	b.int(int64(now))
+	b.row(logReserve)
+	b.int(r.ID)
+	b.int(int64(r.Start))
+	b.int(int64(r.End))
+	b.text(r.Name)
+	reserveDocs.add(b, r)
 }
 
 func gone(b *Batch, from *Insert, name string) {

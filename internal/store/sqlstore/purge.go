@@ -28,7 +28,7 @@ func (db *DB) Purge(ctx context.Context, epoch int64, keep store.Retention, now 
 		if err := fence(tx, epoch); err != nil {
 			return err
 		}
-		parts := []purgeFunc{purgeEvents, purgeKeys, purgeEnded, purgeRuns, purgeAudit}
+		parts := []purgeFunc{purgeEvents, purgeKeys, purgeEnded, purgeRuns, purgeAudit, purgeOccurrences}
 		for _, part := range parts {
 			n, left, err := part(tx, keep, now)
 			if err != nil {
@@ -74,6 +74,15 @@ func purgeEvents(tx Tx, keep store.Retention, now core.Time) (int, bool, error) 
 	more := upTo >= first+purgeRows
 	n, err := tx.Exec(`DELETE FROM events WHERE seq <= $1`, min(upTo, first+purgeRows-1))
 	return int(n), more, err
+}
+
+// purgeOccurrences removes reservations that ended when the oldest jobs did that are kept.
+func purgeOccurrences(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
+	if keep.Jobs == 0 {
+		return 0, false, nil
+	}
+	n, err := tx.Exec(`DELETE FROM reservation_log WHERE end_at < $1`, int64(now.Add(-keep.Jobs)))
+	return int(n), false, err
 }
 
 func purgeKeys(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
