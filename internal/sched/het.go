@@ -45,6 +45,27 @@ func (set *hetJob) hasComponent(ref *core.HetRef) bool {
 	return int(ref.Count) == len(set.components) && ref.Offset >= 0 && ref.Offset < ref.Count
 }
 
+// apart reports whether no two components may share a node, as in Slurm. Those of a run may: each is a container.
+func (set *hetJob) apart() bool { return set.components[0].Spec.Run == "" }
+
+// componentNodes are nodes that components of a het job have got so far; others of that job do not get them.
+type componentNodes []*ledger.Node
+
+func (list *componentNodes) add(node *ledger.Node) {
+	if !node.OtherComponent {
+		node.OtherComponent = true
+		*list = append(*list, node)
+	}
+}
+
+// clear lets all components have the nodes again.
+func (list *componentNodes) clear() {
+	for _, node := range *list {
+		node.OtherComponent = false
+	}
+	*list = (*list)[:0]
+}
+
 // add records a pending component and enqueues its het job once all components are there.
 func (h *hetJobs) add(j *core.Job, ref *core.HetRef) {
 	h.planner.pending[j.ID] = pendingJob{job: j}
@@ -200,7 +221,9 @@ func (h *hetJobs) fitsIdle(set *hetJob) bool {
 		use ledger.Resources
 	}
 	var taken []part
+	var apart componentNodes
 	defer func() {
+		apart.clear()
 		for i := range taken {
 			taken[i].a.Capacity.Subtract(taken[i].use.Negated())
 		}
@@ -222,6 +245,9 @@ func (h *hetJobs) fitsIdle(set *hetJob) bool {
 			}
 			h.planner.buffer.Choices, fits = picks, true
 			for _, choice := range picks {
+				if set.apart() {
+					apart.add(choice.Node)
+				}
 				use := s.req.Usage(choice.Node, choice.Tasks, &choice.Node.Capacity)
 				choice.Node.Capacity.Subtract(&use)
 				taken = append(taken, part{choice.Node, use})

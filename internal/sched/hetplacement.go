@@ -62,7 +62,11 @@ func (h hetPlacement) tryStart(class *partitionClass, lead *core.Job) bool {
 	}
 	taken, starts := len(h.ps.started), len(h.ps.plan.Starts)
 	h.ps.placingHet = true
-	defer func() { h.ps.placingHet = false }()
+	var apart componentNodes
+	defer func() {
+		apart.clear()
+		h.ps.placingHet = false
+	}()
 	for _, k := range set.order {
 		ok, over := false, false
 		for _, s := range slots[k] {
@@ -78,6 +82,17 @@ func (h hetPlacement) tryStart(class *partitionClass, lead *core.Job) bool {
 			}
 			h.ps.plan.Starts, h.ps.overLimit = h.ps.plan.Starts[:starts], over
 			return over
+		}
+		if set.apart() {
+			placed := h.ps.started[len(h.ps.started)-1].Alloc
+			for _, node := range h.ps.p.ledger.NodesOf(placed) {
+				apart.add(node)
+			}
+		}
+	}
+	if len(apart) > 0 { // a refusal may be due to nodes of other components
+		for i := range found {
+			h.restoreRefusal(&found[i])
 		}
 	}
 	h.ps.plan.Starts = append(h.ps.plan.Starts[:starts], joinStarts(h.ps.plan.Starts[starts:], lead.ID))
@@ -149,9 +164,14 @@ const maxHetTries = 100
 func (h hetPlacement) reserve(class *partitionClass, lead *core.Job, promise bool) {
 	set := h.ps.p.hets.byLead[lead.ID]
 	n, from := len(h.ps.p.reserved.List), h.ps.plan.Now
-	defer func() { h.ps.notBefore = 0 }()
+	var apart componentNodes
+	defer func() {
+		apart.clear()
+		h.ps.notBefore = 0
+	}()
 	for try := 0; ; try++ {
 		at, all := from, true
+		apart.clear()
 		for i, k := range set.order {
 			h.ps.notBefore = at
 			r := h.reserveComponent(set.classesOf(k, class), set.components[k])
@@ -164,6 +184,11 @@ func (h hetPlacement) reserve(class *partitionClass, lead *core.Job, promise boo
 				break
 			}
 			at = r.Start
+			if set.apart() {
+				for _, node := range r.Nodes {
+					apart.add(node)
+				}
+			}
 		}
 		if all {
 			break

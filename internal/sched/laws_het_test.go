@@ -64,7 +64,7 @@ func TestHetAllOrNothing(t *testing.T) {
 	}
 }
 
-// checkHets: all components of a het job wait, or all started at one moment.
+// checkHets: all components of a het job wait, or all started at one moment, each on nodes of its own.
 func (w *lawWorld) checkHets() {
 	for _, id := range w.order {
 		j := w.jobs[id]
@@ -76,7 +76,24 @@ func (w *lawWorld) checkHets() {
 			w.t.Fatalf("component %d+%d is %s since %d; the first is %s since %d", ref.Lead, ref.Offset, j.State, j.Start,
 				lead.State, lead.Start)
 		}
+		for k := ref.Lead; k < id && j.State == core.Running; k++ {
+			if node := sharedNode(j.Alloc, w.jobs[k].Alloc); node != "" {
+				w.t.Fatalf("components %d and %d are both on %s", k, id, node)
+			}
+		}
 	}
+}
+
+// sharedNode is a node of both allocations; "": there is none.
+func sharedNode(a, b *core.Alloc) core.NodeName {
+	for i := range a.Nodes {
+		for k := range b.Nodes {
+			if a.Nodes[i].Node == b.Nodes[k].Node {
+				return a.Nodes[i].Node
+			}
+		}
+	}
+	return ""
 }
 
 // TestHetIsReservedFor: without new arrivals a het job at the head of its queue starts at last, and its reservation is

@@ -48,6 +48,23 @@ srun: error: Requested het-group offset exceeds highest hetjob index (3 > 2)
 0: all
 1: all
 2: all`},
+	"het-nodes": {`salloc -N1 : -N1 : -N1 sh -c 'env | grep ^SLURM_JOB_NODELIST_HET | cut -d= -f2 | sort' 2>&1 |
+sed 's/ [0-9][0-9]*/ J/'`, `salloc: Pending job allocation J
+salloc: job J queued and waiting for resources
+salloc: job J has been allocated resources
+salloc: Granted job allocation J
+n1
+n2
+n3
+salloc: Relinquishing job allocation J`},
+	"het-step": {`salloc -Q -N2 sh -c 'srun -l hostname : hostname | sort; srun -w n2 echo A : -N1 hostname | sort
+srun -N1 true : -N1 true : true; srun -w n1 true : -w n1 true' 2>&1`, `0: n1
+1: n2
+A
+n1
+srun: error: Allocation failure of 1 nodes: job size of 2, already allocated 2 nodes to previous components.
+srun: error: Requested nodelist n1 overlaps with excluded n1.
+srun: error: Job not submitted.`},
 	"srun-leak": {`srun --pty tty </dev/null 2>&1 | head -1 | wc -l
 srun yes | head -1
 for i in 1 2 3 4 5 6 7 8 9; do n=$(squeue -h -u $USER -t R -n tty,yes | wc -l); [ $n = 0 ] && break; sleep 0.3; done

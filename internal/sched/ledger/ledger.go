@@ -50,6 +50,9 @@ type Node struct {
 	PartlyReserved bool          // they have a part of it only
 	AdvanceJobs    []AdvanceJob  // if so: the jobs that are there, while a pass runs
 
+	// OtherComponent: another component of the het job that is being placed has this node, and no second one may.
+	OtherComponent bool
+
 	Tracking
 }
 

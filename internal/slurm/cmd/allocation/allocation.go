@@ -131,6 +131,13 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 func (a *Request) waitStart(ctx context.Context, id core.JobID, giveUp <-chan time.Time) (core.JobState, error) {
 	told := false
 	began := a.World.Now()
+	if len(a.More) > 0 && a.talks() { // Slurm starts a het job only after it was queued, and programs wait for the lines
+		if a.Pending != nil {
+			a.Pending(a.Job)
+		}
+		a.World.Infof("job %s queued and waiting for resources", a.Job)
+		told = true
+	}
 	for {
 		list, err := a.Client.Job(ctx, a.Job)
 		if err != nil {

@@ -23,7 +23,8 @@ type part struct {
 	group    int32 // which component
 	programs []client.TaskProgram
 	made     *client.StepMade
-	cpus     []int32 // on each node of a job that srun made
+	cpus     []int32  // on each node of a job that srun made
+	nodes    []string // its own of a job that is no het job; empty: any
 }
 
 // prepare reads variables and options of each part: what ":" divides, once for each component it is to run in.
@@ -33,7 +34,7 @@ func prepare(w *cmd.World, args []string) ([]*part, error) {
 		rest := []string(nil)
 		more := false
 		words := args
-		if first, err := parse(w, args, nil, 0); err == nil { // ":" divides only what follows the options
+		if first, err := parse(w, args, nil, 0, false); err == nil { // ":" divides only what follows the options
 			if i := slices.Index(first.argv, ":"); i >= 0 {
 				cut := len(args) - len(first.argv) + i
 				words, rest, more = args[:cut], args[cut+1:], true
@@ -43,7 +44,8 @@ func prepare(w *cmd.World, args []string) ([]*part, error) {
 		if len(parts) > 0 {
 			lead = parts[0].r
 		}
-		p, err := parse(w, words, lead, next)
+		divided := more || lead != nil
+		p, err := parse(w, words, lead, next, divided)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +58,7 @@ func prepare(w *cmd.World, args []string) ([]*part, error) {
 		}
 		for _, g := range groups {
 			if p.group != g { // its variables are others
-				if p, err = parse(w, words, lead, g); err != nil {
+				if p, err = parse(w, words, lead, g, divided); err != nil {
 					return nil, err
 				}
 			}
@@ -87,8 +89,8 @@ func inOrder(parts []*part) []*part {
 }
 
 // parse reads one part. In a job, SLURM_JOB_ID names it and SLURM_JOB_NAME does not name the step; in a het job sizes
-// are the component's.
-func parse(w *cmd.World, args []string, lead *slurm.Request, group int32) (*part, error) {
+// are the component's. Divided: there are several parts, and the nodes of the job are not those of each.
+func parse(w *cmd.World, args []string, lead *slurm.Request, group int32, divided bool) (*part, error) {
 	r := slurm.NewRequest(slurm.Srun, w.Now(), w.Dir)
 	r.ReadFile = os.ReadFile
 	job, inJob := w.Lookup("SLURM_JOB_ID")
@@ -97,7 +99,8 @@ func parse(w *cmd.World, args []string, lead *slurm.Request, group int32) (*part
 	}
 	_, inHet := w.Lookup("SLURM_HET_SIZE")
 	lookup := func(name string) (string, bool) {
-		if inJob && name == "SLURM_JOB_NAME" {
+		ofAll := name == "SLURM_NNODES" || name == "SLURM_JOB_NUM_NODES"
+		if inJob && (name == "SLURM_JOB_NAME" || divided && !inHet && ofAll) {
 			return "", false
 		}
 		if inHet && slurm.OfComponent(name) {
@@ -204,6 +207,7 @@ func (s *run) askFor(p *part) *client.NewStep {
 	if s.inside && r.Spec.TimeLimit > 0 && r.Spec.TimeLimit < core.Forever {
 		ask.TimeLimit = r.Spec.TimeLimit
 	}
+	p.confine(ask)
 	return ask
 }
 

@@ -185,7 +185,8 @@ func (s *run) confirm(ctx context.Context) int {
 	}
 	s.site(list)
 	s.array = list.Jobs[0].Array
-	if code := s.checkGroups(&list.Jobs[0].Job); code != 0 {
+	j := &list.Jobs[0].Job
+	if code := s.checkGroups(j); code != 0 {
 		return code
 	}
 	have := 0
@@ -203,6 +204,9 @@ func (s *run) confirm(ctx context.Context) int {
 	if want := int(s.r.Spec.Shape.NodesMin); s.r.Given("nodes") && have > 0 && want > have {
 		s.w.Errorf("Only allocated %d nodes asked for %d", have, want)
 		return slurm.ExitError
+	}
+	if len(s.parts) > 1 && j.Spec.More().Het == nil && have > 0 {
+		return s.divide(j.Alloc)
 	}
 	return 0
 }
