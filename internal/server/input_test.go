@@ -77,10 +77,6 @@ func TestBadInput(t *testing.T) {
 			413, "files_too_large", "8388608",
 		},
 		{
-			"files for processes", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Files = []byte("x") }), 400,
-			"files_without_container", "",
-		},
-		{
 			"NUL in a variable", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Env = []string{"A=\x00b"} }),
 			400, "bad_environment", `"A"`,
 		},

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/step/affinity"
+	"bireme.dev/bireme/internal/step/files"
 	"bireme.dev/bireme/internal/step/rlimit"
 	"bireme.dev/bireme/internal/step/taskpid"
 	"bireme.dev/bireme/internal/wire"
@@ -40,6 +42,12 @@ func (s *step) fork() *failure {
 	}
 	if s.cancelled() {
 		return &failure{cause: wire.CauseCancelled, message: "ended before it started"}
+	}
+	if len(l.Files) > 0 && l.Container == nil {
+		o := files.Owner{Identity: l.Identity, Groups: groups}
+		if err := k.files.Lay(s.job.ref, o, l.Files, files.StartDir(env, k.homeOf(l.Identity.UID))); err != nil {
+			return launchFailed(err)
+		}
 	}
 	ready := s.prologs(groups, env)
 	var f *failure
@@ -264,7 +272,7 @@ func (s *step) tuning(t wire.Task) []func(pid int) error {
 		})
 	}
 	if t.CPUs != "" {
-		set, err := cpuSet(t.CPUs)
+		set, err := affinity.Parse(t.CPUs)
 		list = append(list, func(pid int) error {
 			if err != nil {
 				return err
@@ -405,24 +413,4 @@ func strerror(err error) string {
 	text := []rune(errno.Error())
 	text[0] = unicode.ToUpper(text[0])
 	return string(text)
-}
-
-// cpuSet reads a list such as "0-3,8".
-func cpuSet(list string) (unix.CPUSet, error) {
-	var set unix.CPUSet
-	for part := range strings.SplitSeq(list, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		if !isRange {
-			to = from
-		}
-		a, err1 := strconv.Atoi(from)
-		b, err2 := strconv.Atoi(to)
-		if err1 != nil || err2 != nil || a < 0 || b < a || b > 4096 {
-			return set, fmt.Errorf("CPU list %q: %q is no range", list, part)
-		}
-		for c := a; c <= b; c++ {
-			set.Set(c)
-		}
-	}
-	return set, nil
 }

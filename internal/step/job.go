@@ -217,7 +217,7 @@ func (j *job) finish(caller *step) bool {
 
 // sweep removes the job's directories.
 func (j *job) sweep() error {
-	var faults []error
+	faults := []error{j.k.files.Remove(j.ref)}
 	if j.tmp != "" {
 		faults = append(faults, j.k.tmps.Give(j.tmp, j.id))
 	}

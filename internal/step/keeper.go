@@ -21,6 +21,7 @@ import (
 	"bireme.dev/bireme/internal/disk"
 	"bireme.dev/bireme/internal/step/cgroup"
 	"bireme.dev/bireme/internal/step/clock"
+	"bireme.dev/bireme/internal/step/files"
 	"bireme.dev/bireme/internal/step/intake"
 	"bireme.dev/bireme/internal/step/journal"
 	"bireme.dev/bireme/internal/step/rlimit"
@@ -58,6 +59,7 @@ type Keeper struct {
 	timers   *clock.Timers
 	threads  *threads
 	accounts account.Book
+	files    *files.Records // of runs of processes
 	scripts  *spool.Scripts
 	tmps     *spool.TempDirs
 	outputs  intake.Host // of output that is streamed to the server
@@ -143,6 +145,7 @@ func (k *Keeper) open() error {
 	}
 	k.reaper.init(&k.mu)
 	k.threads = newThreads()
+	k.files = files.Open(filepath.Join(k.cfg.Dir, "files"), k.asOwner)
 	k.scripts = spool.NewScripts(k.cfg.Spool)
 	k.tmps = spool.NewTempDirs("."+treeName(k.cfg.Dir), filepath.Join(k.cfg.Dir, "tmp-bases"))
 	if before != nil {

@@ -43,6 +43,9 @@ func (r recovery) recover() error {
 			lost[key] = r.lost(key, e.Launch)
 		}
 	}
+	if err := k.files.RemoveAll(); err != nil {
+		k.log.Warn("clean up after the keeper before", "err", err)
+	}
 	// Before the ends are recorded: they say that the job is gone, and then nobody would look for its directories.
 	for ref, rec := range k.journal.Jobs {
 		if err := r.sweepLost(ref, rec); err != nil {

@@ -38,7 +38,9 @@ case "$*" in
 *pull*|*import*) for f; do case "$f" in *.new) echo image > "$f"; esac; done; exit;;
 esac
 while [ $# -gt 0 ]; do
-	case "$1" in *.sif|*.sqsh) shift; break;; *:/.bireme/script:*) file=${1%%%%:*};; esac
+	case "$1" in *.sif|*.sqsh) shift; break;; *:/.bireme/script:*) file=${1%%%%:*};;
+	*:/tmp/b.txt:*) export BROUGHT=${1%%%%:*};;
+	*destination=/tmp/b.txt*) BROUGHT=${1#*source=}; export BROUGHT=${BROUGHT%%%%\"*};; esac
 	shift
 done
 case "$*" in *" /.bireme/script"*) shell=$1; shift 2; set -- $shell $file "$@";; esac
@@ -198,6 +200,13 @@ func made(t *testing.T, c *cluster.Cluster, image string) {
 	if r := apply(t, p, c.Work, "yaml", "image: "+image+
 		"\nenv: [SECRET=s3cr3t-56]\ncommands: [echo of $SECRET, exit 3]\n"); r.Code != 3 || r.Out != "of s3cr3t-56\n" {
 		t.Errorf("a YAML task: %v", r)
+	}
+	if err := os.WriteFile(filepath.Join(c.Work, "brought.txt"), []byte("brought along\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := apply(t, p, c.Work, "brings", "image: "+image+"\nfiles: ['brought.txt:/tmp/b.txt']\ncommands:\n"+
+		"  - cat ${BROUGHT:-/tmp/b.txt}\n"); r.Code != 0 || r.Out != "brought along\n" {
+		t.Errorf("files: %v", r)
 	}
 	if r := apply(t, p, c.Work, "other", "image: "+image+"\nuser: app\ncommands: [id]\n"); r.Code == 0 {
 		t.Errorf("another user: %v", r)

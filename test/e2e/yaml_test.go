@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ func TestYAML(t *testing.T) {
 	t.Run("attached", func(t *testing.T) { attached(t, c.For(t)) })
 	t.Run("detached", func(t *testing.T) { detached(t, c.For(t)) })
 	t.Run("nodes", func(t *testing.T) { twoNodes(t, c.For(t)) })
+	t.Run("files", func(t *testing.T) { processFiles(t, c.For(t)) })
 	t.Run("additions", func(t *testing.T) { additions(t, c.For(t)) })
 	t.Run("checkpoint", func(t *testing.T) { checkpoints(t, c.For(t)) })
 	c.WaitClean()
@@ -132,6 +134,51 @@ commands:
 }
 
 // additions: every Slurm power is a key of the configuration.
+// processFiles: files of runs of processes are in the working directory on each node, as the user's, and gone after it;
+// nothing of the user's own is replaced.
+func processFiles(t *testing.T, c *cluster.Cluster) {
+	p := c.As(alice)
+	write(t, filepath.Join(c.Work, "one.txt"), "one\n")
+	if err := os.Mkdir(filepath.Join(c.Work, "code"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(c.Work, "code", "two.txt"), "two\n")
+	file := write(t, filepath.Join(c.Work, "files.dstack.yml"), fmt.Sprintf(`type: task
+name: files
+nodes: 2
+files:
+  - one.txt:bireme-one.txt
+  - code:~/bireme-code
+  - one.txt:%s/made/three.txt
+commands:
+  - cat bireme-one.txt ~/bireme-code/two.txt %[1]s/made/three.txt
+  - stat -c '%%U %%a' bireme-one.txt
+`, p.Home))
+	one := "one\ntwo\none\n" + alice + " 755\n"
+	if r := p.Try("bireme", "apply", "-y", "-f", file); r.Code != 0 || len(r.Out) != 2*len(one) ||
+		strings.Count(r.Out, alice+" 755\n") != 2 {
+		t.Errorf("files: %v", r)
+	}
+	c.Eventually("they are gone", func() (bool, string) {
+		one, err1 := filepath.Glob(filepath.Join(p.Home, "bireme-*"))
+		two, err2 := filepath.Glob(filepath.Join(p.Home, "made"))
+		return err1 == nil && err2 == nil && len(one)+len(two) == 0, fmt.Sprint(one, two)
+	})
+	mine := write(t, filepath.Join(p.Home, "bireme-one.txt"), "mine\n")
+	r := p.Try("bireme", "apply", "-y", "-f", file)
+	if r.Code == 0 || strings.Contains(r.Out, "one") {
+		t.Errorf("a file in the way: %v", r)
+	}
+	wants(t, "why", p.Run("bireme", "why", "files"), "files: "+p.Home+
+		"/bireme-one.txt: there is something else of that name already")
+	if got := read(t, mine); got != "mine\n" {
+		t.Errorf("the user's own file is %q", got)
+	}
+	if err := os.Remove(mine); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func additions(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	first := write(t, filepath.Join(c.Work, "first.dstack.yml"), "type: task\nname: first\ncommands: [exit 1]\n")

@@ -35,6 +35,7 @@ type launcher struct {
 	auth   string   // what a registry wants to know
 	script *os.File // nil: none
 	path   string   // where what runs inside finds it
+	files  []core.Mount
 }
 
 // command is what the launcher becomes.
@@ -63,8 +64,6 @@ func become(l *wire.Launch, env []string) error {
 	case c.Gang != nil && c.Gang.Each:
 		return fmt.Errorf("this node makes containers by %s: a run on several nodes needs Docker or Podman, or "+
 			"sbatch and srun", c.Maker)
-	case len(l.Files) > 0:
-		return fmt.Errorf("this node makes containers by %s: files of a run need Docker or Podman", c.Maker)
 	case c.Hold: // steps have containers of their own: nothing is held but the place
 		x := &launcher{c: c}
 		x.doing("")
@@ -82,6 +81,9 @@ func become(l *wire.Launch, env []string) error {
 		if err := x.keepScript(); err != nil {
 			return err
 		}
+	}
+	if err := x.stage(); err != nil {
+		return err
 	}
 	cmd, err := make(x)
 	if err != nil {
@@ -211,7 +213,7 @@ func (x *launcher) mounts() ([]core.Mount, error) {
 			return nil, fmt.Errorf("mount %s, as user %d: %w", m.Source, x.l.Identity.UID, err)
 		}
 	}
-	return out, nil
+	return append(out, x.files...), nil
 }
 
 // doing writes what is done at the moment to where the agent finds it.

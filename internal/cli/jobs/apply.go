@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/dstack"
 	"bireme.dev/bireme/internal/dstack/config"
 	"bireme.dev/bireme/internal/dstack/convert"
+	"bireme.dev/bireme/internal/wire/parcel"
 )
 
 type applyOptions struct {
@@ -174,12 +175,12 @@ func (o *applyOptions) applyRun(ctx context.Context, cfg *config.Configuration, 
 	if err != nil {
 		return InFile(err, file)
 	}
-	sub.Files = files
-	if repo != nil && repo.Diff != nil && sub.Spec.More().Container == nil {
-		if err := inScript(spec, repo, sub); err != nil {
+	if base := spec.FilesBase(sub.Spec.Runtime); base != "" && files != nil {
+		if files, err = parcel.Below(files, base); err != nil {
 			return err
 		}
 	}
+	sub.Files = files
 	return o.carryOut(ctx, c, p, sub)
 }
 

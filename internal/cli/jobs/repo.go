@@ -3,19 +3,16 @@ package jobs
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/pflag"
 
 	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/cli/gitrepo"
 	"bireme.dev/bireme/internal/client"
-	"bireme.dev/bireme/internal/dstack/code"
 	"bireme.dev/bireme/internal/dstack/config"
 	"bireme.dev/bireme/internal/dstack/convert"
 	"bireme.dev/bireme/internal/dstack/wire"
@@ -190,19 +187,4 @@ func changesItem(s *convert.Spec, r *gitrepo.Repo, run string) (item parcel.Item
 		err = fault
 	}
 	return parcel.Item{Local: f.Name(), Path: list[0].Path}, remove, err
-}
-
-// inScript has a script of processes bring the changes of a working copy itself: only containers have files laid out.
-func inScript(s *convert.Spec, r *gitrepo.Repo, sub *client.Submit) error {
-	list, err := (&convert.Spec{RepoData: s.RepoData, Configuration: s.Configuration}).Archives(sub.Run, nil, r.Diff)
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	first, rest, _ := strings.Cut(sub.Script, "\n")
-	path := code.QuoteDir(list[0].Path)
-	// Nobody else's file or link of that name is written to: noclobber makes the file or fails.
-	sub.Script = first + "\nrm -f " + path + "; (umask 077; set -C; base64 -d >" + path + " <<'BIREME_CHANGES'\n" +
-		base64.StdEncoding.EncodeToString(r.Diff) + "\nBIREME_CHANGES\n) || exit\n" + rest
-	sub.Files = nil
-	return nil
 }

@@ -111,6 +111,18 @@ func (s *Spec) Archives(run string, files [][]byte, changes []byte) ([]Archive, 
 	return out, nil
 }
 
+// FilesBase is where relative files of a run of processes go: its working directory, which is the home of its user if
+// it names none. It is empty for a run in containers, where they are placed inside.
+func (s *Spec) FilesBase(runtime string) string {
+	if s.Contained(runtime) {
+		return ""
+	}
+	if dir := config.Value(s.Configuration.Run().WorkingDir); dir != "" {
+		return dir
+	}
+	return "~"
+}
+
 // tarOf is an archive of one file.
 func tarOf(data []byte) ([]byte, error) {
 	var b bytes.Buffer

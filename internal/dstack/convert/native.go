@@ -7,14 +7,14 @@ import (
 )
 
 // containerKeys mean nothing to processes.
-var containerKeys = []string{"privileged", "entrypoint", "registry_auth", "user", "volumes", "ports", "files"}
+var containerKeys = []string{"privileged", "entrypoint", "registry_auth", "user", "volumes", "ports"}
 
 // CheckProcess refuses keys of a run of processes that only containers have.
 func CheckProcess(c *config.Configuration) error {
 	run, task := c.Run(), c.Task
 	given := map[string]bool{
 		"privileged": run.Privileged, "entrypoint": run.Entrypoint != nil, "registry_auth": run.RegistryAuth != nil,
-		"user": run.User != nil, "volumes": len(run.Volumes) > 0, "files": len(run.Files) > 0,
+		"user": run.User != nil, "volumes": len(run.Volumes) > 0,
 		"ports": task != nil && len(task.Ports) > 0 || c.DevEnvironment != nil && len(c.DevEnvironment.Ports) > 0,
 	}
 	var faults config.Faults

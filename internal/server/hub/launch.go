@@ -150,6 +150,9 @@ func (b *launchBuilder) stepLaunch(all []slurm.StepPart, part, at int, now core.
 	} else if l.Container = b.containerOf(j, na); l.Container != nil {
 		l.Container.Join, l.Container.Home, l.Container.WorkDir = true, holder(j, node), ""
 	}
+	if err := b.addFiles(l, j); err != nil {
+		return nil, err
+	}
 	own := b.cfg.Env.Step(all)
 	l.Env = overlay(takeLimits(b.rules(), l, wire.JoinEnv(ask.Env)), own)
 	if st.Name == core.StepSSH {
@@ -174,6 +177,22 @@ func (b *launchBuilder) stepLaunch(all []slurm.StepPart, part, at int, now core.
 		l.Program.Tasks = append(l.Program.Tasks, t)
 	}
 	return l, nil
+}
+
+// addFiles has the files of a run of processes laid out on the nodes where its script does not run: by the first step,
+// with which the script takes the commands there.
+func (b *launchBuilder) addFiles(l *wire.Launch, j *core.Job) error {
+	hash := j.Spec.More().Files
+	if hash.IsZero() || l.Container != nil || l.Key.Step != "0" || l.Key.Node == string(j.Alloc.Nodes[0].Node) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var err error
+	if l.Files, err = b.blobs.get(ctx, hash); err != nil {
+		return fmt.Errorf("files of job %d: %w", j.ID, err)
+	}
+	return nil
 }
 
 // withoutAccess is an environment without what opens a run's repository: only the first lines of its script need that.

@@ -3,7 +3,6 @@ package parcel
 import (
 	"archive/tar"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,17 +20,16 @@ var ErrBad = errors.New("the parcel of files is not as it should be")
 // Unpack lays a parcel out. What is relative goes below dir, what begins with ~ below home. A file that is there
 // already is replaced, a directory is added to; nothing is written outside of an item's own place, whatever links the
 // parcel or the place itself has.
-func Unpack(data []byte, dir, home string) error {
-	r := tar.NewReader(bytes.NewReader(data))
-	h, err := r.Next()
-	if err != nil || h.Name != listName {
-		return ErrBad
+func Unpack(data []byte, dir, home string) error { return unpack(data, dir, home, nil) }
+
+// unpack lays a parcel out; with a keeper it leaves what is there as it is.
+func unpack(data []byte, dir, home string, keep *keeper) error {
+	list, rest, err := targets(data)
+	if err != nil {
+		return err
 	}
-	var list []string
-	if err := json.NewDecoder(r).Decode(&list); err != nil {
-		return ErrBad
-	}
-	u := &unpacker{at: -1}
+	r := tar.NewReader(bytes.NewReader(rest))
+	u := &unpacker{at: -1, keep: keep}
 	defer func() { _ = u.close() }() // after an error; otherwise there is nothing left to close
 	for {
 		h, err := r.Next()
@@ -76,6 +74,7 @@ type unpacker struct {
 	to   string   // where it goes
 	root *os.Root // of a directory; nil: the item was a file
 	made []made
+	keep *keeper // nil: what is in the way of a file is replaced
 }
 
 // made is a directory of ours, whose mode waits until it is full: it may forbid writing.
@@ -93,7 +92,7 @@ func (u *unpacker) begin(i int, to string, h *tar.Header, r io.Reader) error {
 	if h.Typeflag == tar.TypeDir {
 		_, err := os.Stat(to)
 		fresh := errors.Is(err, fs.ErrNotExist)
-		if err := os.MkdirAll(to, 0o755); err != nil {
+		if err := u.keep.mkdirAll(to); err != nil {
 			return plain(to, err)
 		}
 		if u.root, err = os.OpenRoot(to); err != nil {
@@ -105,7 +104,7 @@ func (u *unpacker) begin(i int, to string, h *tar.Header, r io.Reader) error {
 		return nil
 	}
 	parent := filepath.Dir(to)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if err := u.keep.mkdirAll(parent); err != nil {
 		return plain(parent, err)
 	}
 	root, err := os.OpenRoot(parent)
@@ -113,10 +112,21 @@ func (u *unpacker) begin(i int, to string, h *tar.Header, r io.Reader) error {
 		return plain(parent, err)
 	}
 	defer root.Close()
-	if err := write(root, filepath.Base(to), h, r); err != nil {
+	if err := u.write(root, parent, filepath.Base(to), h, r); err != nil {
 		return plain(to, err)
 	}
 	return nil
+}
+
+// write makes a file.
+func (u *unpacker) write(root *os.Root, dir, name string, h *tar.Header, r io.Reader) error {
+	switch {
+	case h.Typeflag != tar.TypeReg:
+		return ErrBad
+	case u.keep != nil:
+		return u.keep.file(root, dir, name, h, r)
+	}
+	return write(root, name, h, r)
 }
 
 // put lays out what is below a directory.
@@ -124,8 +134,7 @@ func (u *unpacker) put(name string, h *tar.Header, r io.Reader) error {
 	var err error
 	switch h.Typeflag {
 	case tar.TypeDir:
-		err = u.root.Mkdir(name, 0o700)
-		switch {
+		switch err = u.keep.mkdir(u.root, u.to, name); {
 		case err == nil:
 			u.made = append(u.made, made{name, h.FileInfo().Mode().Perm()})
 		case errors.Is(err, fs.ErrExist):
@@ -135,11 +144,13 @@ func (u *unpacker) put(name string, h *tar.Header, r io.Reader) error {
 			}
 		}
 	case tar.TypeSymlink:
-		if err = makeRoom(u.root, name); err == nil {
+		if u.keep != nil {
+			err = u.keep.link(u.root, u.to, name, h.Linkname)
+		} else if err = makeRoom(u.root, name); err == nil {
 			err = u.root.Symlink(h.Linkname, name)
 		}
 	default:
-		err = write(u.root, name, h, r)
+		err = u.write(u.root, u.to, name, h, r)
 	}
 	if err != nil {
 		return plain(filepath.Join(u.to, name), err)
@@ -165,12 +176,14 @@ func (u *unpacker) close() error {
 
 // write makes a file again: what is there may be a link, or a program that runs.
 func write(root *os.Root, name string, h *tar.Header, r io.Reader) error {
-	if h.Typeflag != tar.TypeReg {
-		return ErrBad
-	}
 	if err := makeRoom(root, name); err != nil {
 		return err
 	}
+	return fill(root, name, h, r)
+}
+
+// fill makes a file that is not there yet.
+func fill(root *os.Root, name string, h *tar.Header, r io.Reader) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

@@ -114,7 +114,10 @@ func (a *Submissions) take(r *http.Request, who *call.Caller, s *submission) (*s
 		}
 	}
 	spec.Script, spec.Env = a.hashOf(s.script), a.hashOf(s.env)
-	if spec.Extra != nil { // files come with a container, which is told there
+	if spec.Extra == nil && len(s.Files) > 0 {
+		spec.Extra = &core.Extra{}
+	}
+	if spec.Extra != nil {
 		spec.Extra.Files = a.hashOf(s.Files)
 	}
 	if s.Run != "" {
@@ -198,8 +201,6 @@ func (a *Submissions) checkSizes(s *submission) error {
 	case len(s.Files) > parcel.Max:
 		return core.Errorf(core.TooLarge, "the files have %d bytes; the limit is %d", len(s.Files), parcel.Max).
 			Because("files_too_large")
-	case len(s.Files) > 0 && s.Spec.More().Container == nil:
-		return core.Errorf(core.Invalid, "files: only for jobs in containers").Because("files_without_container")
 	case s.Spec.Kind == core.Batch && len(s.script) == 0:
 		return core.Errorf(core.Invalid, "a batch job needs a script").Because("no_script")
 	case s.Spec.Kind == core.Batch && !bytes.HasPrefix(s.script, []byte("#!")):

@@ -52,6 +52,9 @@ func (l *look) files(s *convert.Spec, name string) ([]byte, error) {
 		archives[i] = parcel.Archive(list[i])
 	}
 	data, err := parcel.Repack(archives)
+	if base := s.FilesBase(l.runtime()); err == nil && base != "" {
+		data, err = parcel.Below(data, base)
+	}
 	if err != nil && core.CodeOf(err) == core.Internal {
 		return nil, front.Errorf("files: %v", err)
 	}

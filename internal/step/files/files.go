@@ -1,0 +1,249 @@
+// Package files lays out the files that come with a run of processes, with the rights of its user, and removes them
+// when the run has left the node.
+//
+// What a job got is in a record, a file of its own, which is written before anything is made: it outlives the keeper. A
+// file that a later job found in its place and uses, too, is left to that job when the first ends.
+package files
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"bireme.dev/bireme/internal/wire"
+	"bireme.dev/bireme/internal/wire/parcel"
+)
+
+// Owner is whom the files belong to.
+type Owner struct {
+	Identity wire.Identity `json:"identity"`
+	Groups   []uint32      `json:"groups,omitempty"`
+}
+
+// As runs a function with the rights of a user to files.
+type As func(o Owner, f func() error) error
+
+// Records are those of one keeper.
+type Records struct {
+	dir string
+	as  As
+
+	n atomic.Int32 // of the records, so that jobs without files cost nothing
+
+	mu    sync.Mutex
+	users map[uint32]*sync.Mutex // one user's jobs do not lay out and remove at the same time
+}
+
+// Open gives the records in a folder, which is made when it is needed.
+func Open(dir string, as As) *Records {
+	r := &Records{dir: dir, as: as, users: map[uint32]*sync.Mutex{}}
+	left, _ := os.ReadDir(dir) // without one there are none
+	r.n.Store(int32(len(left)))
+	return r
+}
+
+func (r *Records) lock(uid uint32) *sync.Mutex {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.users[uid] == nil {
+		r.users[uid] = new(sync.Mutex)
+	}
+	return r.users[uid]
+}
+
+func (r *Records) path(ref wire.JobRef) string {
+	return filepath.Join(r.dir, strconv.FormatInt(ref.Job, 10)+"."+strconv.Itoa(int(ref.Attempt)))
+}
+
+// Lay lays out a parcel for a job, whatever is relative below home.
+func (r *Records) Lay(ref wire.JobRef, o Owner, data []byte, home string) error {
+	user := r.lock(o.Identity.UID)
+	user.Lock()
+	defer user.Unlock()
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(r.path(ref), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) { // an earlier step of the job did it
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r.n.Add(1)
+	head, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(append(head, '\n')); err != nil {
+		return err
+	}
+	err = r.as(o, func() error {
+		return parcel.Lay(data, home, home, func(n parcel.Note, path string) error { return note(f, n, path) })
+	})
+	if err != nil {
+		return fmt.Errorf("files: %w", err)
+	}
+	return nil
+}
+
+// StartDir is where the script of a run starts: the home that its environment names, else the user's; the job's
+// temporary folder where that is missing.
+func StartDir(env []string, home string) string {
+	tmp := "/tmp"
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, "HOME="); ok {
+			home = v
+		} else if v, ok := strings.CutPrefix(e, "TMPDIR="); ok {
+			tmp = v
+		}
+	}
+	if st, err := os.Stat(home); err != nil || !st.IsDir() {
+		return tmp
+	}
+	return home
+}
+
+// note adds a line to a record.
+func note(w io.Writer, n parcel.Note, path string) error {
+	_, err := io.WriteString(w, string(n)+strconv.Quote(path)+"\n")
+	return err
+}
+
+// record is what a job has: true for what it made.
+type record struct {
+	Owner
+	paths map[string]bool
+}
+
+func read(path string) (*record, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	rec := &record{paths: map[string]bool{}}
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &rec.Owner) != nil {
+		return rec, lines.Err() // it died before it made anything
+	}
+	for lines.Scan() {
+		line := lines.Text()
+		if line == "" {
+			continue
+		}
+		name, err := strconv.Unquote(line[1:])
+		if err != nil { // cut off: nothing was made after it
+			break
+		}
+		switch parcel.Note(line[0]) {
+		case parcel.Made:
+			rec.paths[name] = true
+		case parcel.Found:
+			rec.paths[name] = rec.paths[name]
+		case parcel.Other:
+			delete(rec.paths, name)
+		}
+	}
+	return rec, lines.Err()
+}
+
+// Remove removes what a job made; without a record there is nothing.
+func (r *Records) Remove(ref wire.JobRef) error {
+	if r.n.Load() == 0 {
+		return nil
+	}
+	return r.remove(r.path(ref))
+}
+
+func (r *Records) remove(path string) error {
+	rec, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	user := r.lock(rec.Identity.UID)
+	user.Lock()
+	defer user.Unlock()
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	r.n.Add(-1)
+	made := map[string]bool{}
+	for name, own := range rec.paths {
+		if own {
+			made[name] = true
+		}
+	}
+	if err := r.leave(rec.Identity.UID, made); err != nil {
+		return err
+	}
+	list := make([]string, 0, len(made))
+	for name := range made {
+		list = append(list, name)
+	}
+	return r.as(rec.Owner, func() error { return parcel.Remove(list) })
+}
+
+// leave leaves what other jobs of the user use to them.
+func (r *Records) leave(uid uint32, made map[string]bool) error {
+	if len(made) == 0 {
+		return nil
+	}
+	others, err := os.ReadDir(r.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range others {
+		path := filepath.Join(r.dir, e.Name())
+		rec, err := read(path)
+		if err != nil || rec.Identity.UID != uid {
+			continue
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return err
+		}
+		for name := range rec.paths {
+			if made[name] {
+				err = errors.Join(err, note(f, parcel.Made, name))
+				delete(made, name)
+			}
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveAll removes what is left of all jobs: their keeper died.
+func (r *Records) RemoveAll() error {
+	list, err := os.ReadDir(r.dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	var faults []error
+	for _, e := range list {
+		if err := r.remove(filepath.Join(r.dir, e.Name())); err != nil {
+			faults = append(faults, fmt.Errorf("files of job %s: %w", e.Name(), err))
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,87 @@
+package files
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bireme.dev/bireme/internal/wire"
+	"bireme.dev/bireme/internal/wire/parcel"
+)
+
+func pack(t *testing.T, text string) []byte {
+	t.Helper()
+	src := filepath.Join(t.TempDir(), "one")
+	if err := os.WriteFile(src, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	data, err := parcel.Pack([]parcel.Item{{Local: src, Path: "~/d/one"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func there(path string) bool { _, err := os.Lstat(path); return err == nil }
+
+func plainly(_ Owner, f func() error) error { return f() }
+
+// TestRecords: a file that two jobs use goes with the later one, whichever made it; after a death of the keeper
+// everything goes.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	home, dir := t.TempDir(), filepath.Join(t.TempDir(), "files")
+	file := filepath.Join(home, "d", "one")
+	r := Open(dir, plainly)
+	a, b := wire.JobRef{Job: 1, Attempt: 1}, wire.JobRef{Job: 2, Attempt: 1}
+	lay := func(ref wire.JobRef, text string) error { return r.Lay(ref, Owner{}, pack(t, text), home) }
+	for _, ref := range []wire.JobRef{a, b, a} {
+		if err := lay(ref, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := lay(wire.JobRef{Job: 3, Attempt: 1}, "y"); err == nil {
+		t.Error("another file of that name was laid out")
+	}
+	if err := r.Remove(wire.JobRef{Job: 3, Attempt: 1}); err != nil {
+		t.Error(err)
+	}
+	if err := r.Remove(a); err != nil || !there(file) {
+		t.Errorf("the other job's file is there: %v, %v", there(file), err)
+	}
+	if err := r.Remove(b); err != nil || there(filepath.Dir(file)) {
+		t.Errorf("it is left: %v, %v", there(filepath.Dir(file)), err)
+	}
+	if err := r.Remove(b); err != nil {
+		t.Errorf("a job without files: %v", err)
+	}
+	if err := lay(a, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Open(dir, plainly).RemoveAll(); err != nil || there(filepath.Dir(file)) {
+		t.Errorf("left after a death: %v, %v", there(filepath.Dir(file)), err)
+	}
+}
+
+// TestCutRecord: a keeper that died while it wrote left part of a line.
+func TestCutRecord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	made := filepath.Join(t.TempDir(), "made")
+	if err := os.WriteFile(made, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"1.1": "", "2.1": `{"iden`, "3.1": "{}\n+\"" + made + "\"\n+\"/tm",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Open(dir, plainly).RemoveAll(); err != nil || there(made) {
+		t.Errorf("%v, %v", there(made), err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
