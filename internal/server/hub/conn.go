@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -90,10 +88,8 @@ func (k *conn) run() error {
 		return err
 	}
 	k.h.attach(k, hello)
-	// Steps made from here on are launched through k, and can not have been lost with an earlier connection.
-	before := k.h.engine.Snapshot()
 	// From here on a key that is replaced or revoked cuts the connection; it may have been a moment ago.
-	if n, known := before.Node(k.who.Name); k.who.Key != "" && (!known || !n.Pin.Takes(k.who.Key)) {
+	if n, known := k.h.engine.Snapshot().Node(k.who.Name); k.who.Key != "" && (!known || !n.Pin.Takes(k.who.Key)) {
 		return errors.New("the node's key was revoked or replaced")
 	}
 	welcome, err := k.register(hello)
@@ -105,7 +101,7 @@ func (k *conn) run() error {
 	}); err != nil {
 		return err
 	}
-	k.reconcile(hello, before)
+	k.reconcile(hello)
 	k.openStreams(hello)
 	k.sendPending()
 	k.h.log.Info("node connected", "node", k.who.Name, "running", len(hello.Running), "ended", len(hello.Ended),
@@ -238,108 +234,6 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 		}
 	}
 	return w, nil
-}
-
-// openStreams tells an agent of the streams of its steps whose srun waits: one that was started since does not know
-// of them.
-func (k *conn) openStreams(hello *wire.NodeHello) {
-	if k.h.cfg.Stream == nil {
-		return
-	}
-	keys := slices.Clone(hello.Running)
-	for i := range hello.Ended { // their last words may not have been heard
-		keys = append(keys, hello.Ended[i].Key)
-	}
-	for _, r := range keys {
-		if token := k.h.cfg.Stream(core.JobID(r.Job), r.Step); token != "" {
-			k.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: r, Token: token}})
-		}
-	}
-}
-
-// reconcile queues what follows from the difference between what the node has and what it should have. before is how
-// things stood when k became the node's connection. Launches of jobs that were queued before the node was registered
-// are forgotten: registering may have ended those attempts, and what still stands is derived here.
-func (k *conn) reconcile(hello *wire.NodeHello, before *state.Snapshot) {
-	k.mu.Lock()
-	k.orders = slices.DeleteFunc(k.orders, func(o order) bool { return o.launch != nil })
-	k.mu.Unlock()
-	type attempt struct {
-		job     int64
-		attempt int32
-	}
-	runs, knows := map[attempt]bool{}, map[wire.Key]bool{}
-	for _, r := range hello.Running {
-		runs[attempt{r.Job, r.Attempt}] = true
-		knows[wire.Key{Job: r.Job, Attempt: r.Attempt, Step: r.Step}] = true
-	}
-	for i := range hello.Ended {
-		e := hello.Ended[i].Key
-		knows[wire.Key{Job: e.Job, Attempt: e.Attempt, Step: e.Step}] = true
-	}
-	for _, st := range k.rejoinAll(before, func(job core.JobID, turn int32) bool {
-		return runs[attempt{int64(job), turn}]
-	}, knows) {
-		k.report(&state.Exited{
-			Node: k.who.Name, Job: st.Job, Attempt: st.Attempt, Step: fmt.Sprint(st.ID),
-			Cause: state.CauseLaunch, Message: "the step was lost before it reached " + string(k.who.Name),
-		}, nil)
-	}
-}
-
-// rejoinAll queues what the jobs of the node need after it came back, and gives the steps that never reached it.
-func (k *conn) rejoinAll(before *state.Snapshot, runs func(core.JobID, int32) bool, knows map[wire.Key]bool) (
-	lost []*core.Step,
-) {
-	k.h.mu.Lock()
-	defer k.h.mu.Unlock()
-	snap := k.h.engine.Snapshot() // it has the steps whose launches are queued
-	k.keepStepLaunches(snap, knows)
-	for id := range k.h.node(k.who.Name).jobs {
-		j := k.h.jobs[id].job
-		if now, live := snap.Job(id); !live || now.Attempt != j.Attempt || now.Alloc == nil {
-			continue // the hub has yet to learn of it, and queues what follows then
-		}
-		rejoin(j, k.who.Name, runs(j.ID, j.Attempt), func(step string) bool {
-			return knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step}]
-		}, k.queue)
-		for _, st := range before.LiveSteps(id) {
-			// A step that the node does not know never reached it, and nobody has its command any more; or its end
-			// there is recorded, and telling it twice changes nothing.
-			if !st.State.Final() && st.Attempt == j.Attempt && slices.Contains(st.Nodes, k.who.Name) &&
-				!knows[stepKey(st)] {
-				lost = append(lost, st)
-			}
-		}
-	}
-	return lost
-}
-
-// keepStepLaunches drops the queued launches of steps that registering has ended, and counts the others as known to the
-// node. k.h.mu is held.
-func (k *conn) keepStepLaunches(snap *state.Snapshot, knows map[wire.Key]bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.orders = slices.DeleteFunc(k.orders, func(o order) bool {
-		l, ok := o.header.(*wire.Launch)
-		if !ok {
-			return false
-		}
-		key := l.Key
-		key.Node = ""
-		for _, st := range snap.LiveSteps(core.JobID(key.Job)) {
-			if stepKey(st) == key && !st.State.Final() {
-				knows[key] = true
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// stepKey is a step's key without its node.
-func stepKey(st *core.Step) wire.Key {
-	return wire.Key{Job: int64(st.Job), Attempt: st.Attempt, Step: strconv.Itoa(int(st.ID))}
 }
 
 // queue adds an order. An agent that does not drain its queue is cut: after its return everything is derived again.

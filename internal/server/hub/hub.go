@@ -14,7 +14,6 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/samples"
-	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -62,6 +61,9 @@ type Hub struct {
 	blobs  *blobs
 	began  time.Time
 
+	// Abandoned are steps that nobody launches; Run ends them.
+	Abandoned Abandoned
+
 	launches launchBuilder
 	live     atomic.Pointer[Rules]
 
@@ -72,6 +74,8 @@ type Hub struct {
 	loaded bool
 	nodes  map[core.NodeName]*node
 	jobs   map[core.JobID]*tracked
+	// told is signaled after each Publish. L is mu.
+	told sync.Cond
 }
 
 // tracked is a live job that holds nodes.
@@ -83,6 +87,8 @@ type tracked struct {
 	ports []core.Published
 	gang  int // see gangPort; 0: nobody asked yet
 	low   lowUse
+	// steps are the live steps of the attempt. True: whoever made the step has yet to launch it, and does so or ends it.
+	steps map[int32]bool
 }
 
 // node is what the hub knows of a node beside its record.
@@ -111,6 +117,7 @@ func New(cfg Config, e *engine.Engine, fetch BlobFunc, logs *logstore.Store, log
 		cfg: cfg, engine: e, logs: logs, log: log, blobs: newBlobs(cfg.BlobRoom, fetch), began: time.Now(),
 		nodes: map[core.NodeName]*node{}, jobs: map[core.JobID]*tracked{},
 	}
+	h.told.L = &h.mu
 	h.live.Store(&cfg.Rules)
 	h.launches = launchBuilder{cfg: &h.cfg, engine: e, blobs: h.blobs, live: &h.live, gangPort: h.gangPort}
 	return h
@@ -129,6 +136,9 @@ func (h *Hub) Load(snap *state.Snapshot) {
 	h.loaded = true
 	for j := range snap.Jobs() {
 		h.track(j, toldNothing)
+		for _, st := range snap.LiveSteps(j.ID) {
+			h.jobs[j.ID].noteStep(st, false)
+		}
 	}
 }
 
@@ -139,6 +149,7 @@ func (h *Hub) track(j *core.Job, t told) {
 	if old := h.jobs[j.ID]; old != nil {
 		if old.job.Attempt == j.Attempt {
 			next.doing, next.ports, next.gang, next.drops = old.doing, old.ports, old.gang, old.drops
+			next.steps = old.steps
 		}
 		h.untrack(old.job)
 		if h.cfg.Samples != nil && (gone || old.job.Attempt != j.Attempt) {
@@ -179,6 +190,7 @@ func (h *Hub) node(name core.NodeName) *node {
 func (h *Hub) Publish(p *engine.Published) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	defer h.told.Broadcast()
 	c := p.Changes
 	if p.Reloaded || !h.loaded {
 		h.reload(p.Snapshot)
@@ -199,6 +211,7 @@ func (h *Hub) Publish(p *engine.Published) {
 	}
 	for _, s := range c.Steps { // the last step of a job that is over lets its nodes be cleaned
 		k := h.jobs[s.Job]
+		k.noteStep(s, true)
 		switch {
 		case k == nil:
 		case over(k.job):
@@ -230,6 +243,7 @@ func (h *Hub) change(j *core.Job, snap *state.Snapshot) {
 
 // reload follows a state that was loaded again: what was committed stands, what was not is gone. h.mu is held.
 func (h *Hub) reload(snap *state.Snapshot) {
+	first := !h.loaded // nobody has made a step in this life of the server yet
 	h.loaded = true
 	for id, k := range h.jobs {
 		if _, live := snap.Job(id); !live {
@@ -238,6 +252,7 @@ func (h *Hub) reload(snap *state.Snapshot) {
 	}
 	for j := range snap.Jobs() {
 		h.change(j, snap)
+		h.Abandoned.add(h.jobs[j.ID].reloadSteps(snap, first))
 	}
 	for n := range snap.Nodes() {
 		h.requestReboot(n)
@@ -343,52 +358,6 @@ func (h *Hub) order(j *core.Job, o order) error {
 		return core.Errorf(core.Unavailable, "node %s is not connected", away[0]).Because("node_silent")
 	}
 	return nil
-}
-
-// LaunchStep sends a part of a step that the engine has made to its nodes and asks them to open its stream under
-// token. It gives the nodes that could not be told.
-func (h *Hub) LaunchStep(all []slurm.StepPart, part int, token string) (away []core.NodeName, err error) {
-	j, st, ask := all[part].Job, all[part].Step, all[part].Ask
-	now := h.engine.Snapshot().Now()
-	launches := make([]*wire.Launch, len(st.Nodes))
-	for i := range st.Nodes {
-		if launches[i], err = h.launches.stepLaunch(all, part, i, now); err != nil {
-			return st.Nodes, err
-		}
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	// The kill of a job that ended meanwhile has been queued, and must not be followed by a launch.
-	if t := h.jobs[j.ID]; t == nil || over(t.job) || t.job.Attempt != st.Attempt {
-		return st.Nodes, core.Errorf(core.Conflict, "job %d has ended", j.ID).Because("job_finished")
-	}
-	for i, name := range st.Nodes {
-		n := h.nodes[name]
-		if n == nil || n.conn == nil {
-			away = append(away, name)
-			continue
-		}
-		l := launches[i]
-		n.conn.queue(order{typ: wire.TypeLaunch, header: l, payload: l.Payload()})
-		n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{
-			Key: l.Key, Token: token,
-			Direct: (*wire.Direct)(ask.Direct),
-		}})
-	}
-	return away, nil
-}
-
-// OpenStreams has the nodes of a step dial the server for its streams: those of agents that were started since they
-// were told, or whose srun is back at a server that was.
-func (h *Hub) OpenStreams(st *core.Step, token string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, name := range st.Nodes {
-		if n := h.nodes[name]; n != nil && n.conn != nil {
-			key := wire.Key{Job: int64(st.Job), Attempt: st.Attempt, Step: strconv.Itoa(int(st.ID)), Node: string(name)}
-			n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: key, Token: token}})
-		}
-	}
 }
 
 // Shutdown says goodbye to all agents, waits until their connections have ended (at most until ctx is over, then they

@@ -10,8 +10,9 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-// Run watches for nodes that fall silent until ctx ends. A silent node is unreachable, not dead: its jobs stay,
-// unless a fence is set; then its agent has ended them after the fence, and the engine is told one margin later.
+// Run watches for nodes that fall silent, and for steps that nobody launches, until ctx ends. A silent node is
+// unreachable, not dead: its jobs stay, unless a fence is set; then its agent has ended them after the fence, and the
+// engine is told one margin later.
 func (h *Hub) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(h.cfg.SilentAfter/8, 5*time.Millisecond))
 	defer tick.Stop()
@@ -54,6 +55,7 @@ func (h *Hub) watch(ctx context.Context) {
 		}
 	}
 	h.mu.Unlock()
+	h.Abandoned.end(ctx, h.engine, h.log)
 	for _, in := range tell {
 		if _, err := engine.Urgent(ctx, h.engine, in); err != nil && ctx.Err() == nil {
 			h.log.Warn("silence not recorded", "err", err)

@@ -80,15 +80,18 @@ func (a *Steps) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 			return nil, err
 		}
 	}
-	all, err := a.makeParts(r.Context(), parts, ref.Id, who)
+	// A caller that leaves after the commit must not leave a step behind that nobody launches and nobody ends: from here
+	// on all is done without them. A launched step whose srun does not come is ended by its streams.
+	ctx := context.WithoutCancel(r.Context())
+	all, err := a.makeParts(ctx, parts, ref.Id, who)
 	if err != nil {
 		return nil, err
 	}
 	made := make([]client.StepMade, len(parts))
 	for i, p := range parts {
 		who.Changed(p.job)
-		if made[i], err = a.launchPart(r.Context(), all, i, p); err != nil {
-			a.unmake(r.Context(), all[i:])
+		if made[i], err = a.launchPart(ctx, all, i, p); err != nil {
+			a.unmake(ctx, all[i:])
 			for _, p := range all[:i] {
 				// otherwise it ends because nobody opens its streams
 				_ = a.Hub.KillStep(p.Job, wire.Kill{Step: stepName(p.Step.ID)})
@@ -172,7 +175,11 @@ func (a *Steps) launchPart(ctx context.Context, all []slurm.StepPart, at int, p 
 	a.Streams.Expect(made.Key, st, j.Spec.User, a.whenForsaken(j, st, p.ask.OwnsJob))
 	away, err := a.Hub.LaunchStep(all, at, made.Key)
 	for _, n := range away { // what was not sent has failed; what was sent runs
-		if eerr := a.notLaunched(ctx, st, n, "node "+string(n)+" is not connected"); eerr != nil {
+		why := "node " + string(n) + " is not connected"
+		if err != nil {
+			why = err.Error()
+		}
+		if eerr := a.notLaunched(ctx, st, n, why); eerr != nil {
 			return made, eerr
 		}
 	}
@@ -186,8 +193,10 @@ func (a *Steps) launchPart(ctx context.Context, all []slurm.StepPart, at int, p 
 func (a *Steps) unmake(ctx context.Context, all []slurm.StepPart) {
 	for _, p := range all {
 		for _, n := range p.Step.Nodes {
-			if err := a.notLaunched(ctx, p.Step, n, "another component's part of the step could not start"); err != nil {
-				a.Log.Info("step that was not launched not ended", "job", p.Job.ID, "step", p.Step.ID, "err", err)
+			const why = "another component's part of the step could not start"
+			if err := a.notLaunched(ctx, p.Step, n, why); err != nil {
+				a.Hub.Abandoned.Add(p.Step, why)
+				break
 			}
 		}
 	}
