@@ -26,7 +26,7 @@ type Buffer struct{ Choices []Choice }
 func (req *Request) Accepts(node *ledger.Node, view *ledger.View) bool {
 	return !node.OtherComponent && (view.WithDown && !node.Record.LoginOnly() || node.Record.Usable()) &&
 		(len(req.Excluded) == 0 ||
-		!req.Excluded[node.Record.Name]) &&
+			!req.Excluded[node.Record.Name]) &&
 		node.Record.Hardware.TmpDisk >= req.tmpDisk && (len(req.features) == 0 || hasFeatures(node.Record, req.features)) &&
 		(req.Set == nil || req.Set.accepts(node.Record)) && req.mayUseNode(node.Record)
 }

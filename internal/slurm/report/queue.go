@@ -132,6 +132,14 @@ func compareID(a, b *QueueRow) int {
 
 func more(r *QueueRow) *core.Extra { return r.Job.Spec.More() }
 
+// ofHet is something of a component of a het job.
+func ofHet(r *QueueRow, get func(*core.HetRef) string) string {
+	if ref := more(r).Het; ref != nil {
+		return get(ref)
+	}
+	return "N/A"
+}
+
 // QueueFields is all that squeue can show of a job.
 var QueueFields = []Field[QueueRow]{
 	{Letter: 'i', Name: "JobArrayID", Title: "JOBID", Value: (*QueueRow).jobID, Compare: compareID},
@@ -312,6 +320,18 @@ var QueueFields = []Field[QueueRow]{
 	}},
 	{Name: "STDIN", Title: "STDIN", Full: true, Value: func(r *QueueRow) string {
 		return slurm.OutPath(&r.Job.Job, cmp.Or(r.Job.Spec.IO.Stdin, "/dev/null"))
+	}},
+	{Name: "HetJobOffset", Title: "HET_JOB_OFFSET", Full: true, Value: func(r *QueueRow) string {
+		return ofHet(r, func(ref *core.HetRef) string { return num(ref.Offset) })
+	}},
+	{Name: "HetJobID", Title: "HET_JOB_ID", Full: true, Value: func(r *QueueRow) string {
+		return ofHet(r, func(ref *core.HetRef) string { return num(ref.Lead) })
+	}},
+	{Name: "HetJobIDSet", Title: "HET_JOB_ID_SET", Full: true, Value: func(r *QueueRow) string {
+		return ofHet(r, hetSet)
+	}},
+	{Name: "mcslabel", Title: "MCSLABEL", Full: true, Value: func(r *QueueRow) string {
+		return orNull(more(r).SlurmOption("mcs-label"))
 	}},
 	{Name: "PendingTime", Title: "PENDING_TIME", Value: func(r *QueueRow) string {
 		end := r.Now
