@@ -186,4 +186,20 @@ type Run struct {
 	Wire    bool        `json:"wire,omitempty"`    // a dstack client made it: Config is its run_spec, completed
 	Updates int32       `json:"updates,omitempty"` // in place, while it was open
 	Deleted Time        `json:"deleted,omitempty"` // somebody deleted it after its end; it stays in the history
+	// Of an array: the first task that failed, and the first that was stopped. They decide how the run ends.
+	FailedTask  JobID `json:"failed_task,omitempty"`
+	StoppedTask JobID `json:"stopped_task,omitempty"`
+}
+
+// DecidingJob is the job by which a run that has ended is judged.
+func (r *Run) DecidingJob() JobID {
+	switch {
+	case r.FailedTask != 0:
+		return r.FailedTask
+	case r.StoppedTask != 0:
+		return r.StoppedTask
+	case len(r.Jobs) == 0:
+		return 0
+	}
+	return r.Jobs[0]
 }

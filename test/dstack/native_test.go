@@ -103,8 +103,20 @@ func native(s *session, c *cluster.Cluster) {
 	n.want(6, "attach long", "has ended")
 	n.want(0, "delete -y long", "run long deleted")
 	n.want(3, "run get long --json")
+	n.array()
 	n.repository()
 	s.n += n.n
+}
+
+// array: a run of an array is judged by all its tasks, also when the last one ends first.
+func (s *session) array() {
+	s.t.Helper()
+	s.file("sweep.dstack.yml", "type: task\nname: sweep\narray: 0-2\nruntime: process\n"+
+		"resources: {cpu: 1, memory: 64MB..}\n"+
+		"commands: ['echo task $SLURM_ARRAY_TASK_ID; [ $SLURM_ARRAY_TASK_ID != 1 ] || exit 7']\n")
+	s.want(7, "apply -y -f sweep.dstack.yml", "_0 <==", "task 2", "2 tasks completed, 1 task failed", "exit status 7")
+	s.want(0, "run get sweep --json", `"status": "failed"`)
+	s.want(0, "logs -f sweep", "task 0", "task 1", "task 2")
 }
 
 // repository: a run in a container begins with the working copy, also with what was not committed.

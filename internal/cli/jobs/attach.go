@@ -44,7 +44,12 @@ func (t *attachment) run(ctx context.Context) error {
 	if t.quiet {
 		out = io.Discard
 	}
-	err := followLogs(ctx, t.client, out, t.job, 1, t.offset)
+	follow := t.runJob
+	tasks, err := tasksNow(ctx, t.client, t.job)
+	if err == nil && tasks != nil {
+		follow = t.runArray
+	}
+	code, text, err := follow(ctx, out)
 	stop()
 	wg.Wait()
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -54,12 +59,7 @@ func (t *attachment) run(ctx context.Context) error {
 		return fmt.Errorf("cannot follow run %s, which continues (`bireme logs -f %s` follows it again): %w", t.name,
 			t.name, err)
 	}
-	j, err := oneJob(ctx, t.client, t.job)
-	if err != nil {
-		return err
-	}
-	code := jobExit(j)
-	t.app.Note("run %s: %s", t.name, ending(j))
+	t.app.Note("run %s: %s", t.name, text)
 	if code != 0 {
 		return &app.StatusError{Code: code}
 	}

@@ -2,10 +2,12 @@ package jobs
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"bireme.dev/bireme/internal/cli/app"
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 )
 
@@ -88,7 +90,11 @@ func (o *attachOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if j.State.Final() {
+	tasks, err := tasksNow(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if j.State.Final() && !slices.ContainsFunc(tasks, func(j client.Job) bool { return !ended(&j) }) {
 		return core.Errorf(core.Conflict, "%s has ended: it %s; `bireme logs %s` shows what it wrote", o.ref,
 			j.State.Phrase(), o.ref)
 	}

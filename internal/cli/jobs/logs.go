@@ -108,8 +108,12 @@ func (o *logsOptions) run(ctx context.Context) error {
 
 // array prints what each task wrote, in their order.
 func (o *logsOptions) array(ctx context.Context, c *client.Client, id string, tasks []client.Job) error {
-	if o.follow || o.offset != 0 {
-		return app.Usagef("job %s is an array: -f and --since-offset need a single task, such as %s", id, taskID(&tasks[0]))
+	if o.offset != 0 {
+		return app.Usagef("job %s is an array: --since-offset needs a single task, such as %s", id, taskID(&tasks[0]))
+	}
+	if o.follow {
+		_, err := followArray(ctx, c, o.app.Out, id)
+		return err
 	}
 	for i := range tasks {
 		if !tasks[i].Array.Tasks.Empty() { // these have not started

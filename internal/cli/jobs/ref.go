@@ -55,6 +55,9 @@ func findJob(ctx context.Context, c *client.Client, flag, ref string) (string, e
 	}
 	run, err := findRun(ctx, c, in, ref)
 	if core.CodeOf(err) == core.NotFound {
+		if id, ok := shownJob(ref); ok {
+			return id, nil
+		}
 		if id := namedJob(ctx, c, flag, ref); id != "" {
 			return id, nil
 		}
@@ -66,6 +69,12 @@ func findJob(ctx context.Context, c *client.Client, flag, ref string) (string, e
 		return "", core.Errorf(core.NotFound, "run %s has no jobs", ref)
 	}
 	return strconv.FormatInt(int64(run.Jobs[len(run.Jobs)-1]), 10), nil
+}
+
+// shownJob is the id of a job that is shown among runs: job-12.
+func shownJob(ref string) (string, bool) {
+	id, ok := strings.CutPrefix(ref, "job-")
+	return id, ok && isJobID(id)
 }
 
 // namedJob returns the caller's newest job of a name, the array for one of its tasks; "": there is none.

@@ -79,6 +79,10 @@ func (o *stopOptions) look(ctx context.Context, c *client.Client, ref string) er
 		return err
 	}
 	run, err := findRun(ctx, c, in, ref)
+	if id, ok := shownJob(ref); ok && core.CodeOf(err) == core.NotFound {
+		_, err = oneJob(ctx, c, id)
+		return err
+	}
 	if err == nil && run.Ended != 0 {
 		err = core.Errorf(core.Conflict, "run %s has ended: it %s", ref, runPhrase(run.State))
 	}
@@ -94,6 +98,9 @@ func (o *stopOptions) one(ctx context.Context, c *client.Client, ref string) err
 		return err
 	}
 	run, err := findRun(ctx, c, in, ref)
+	if id, ok := shownJob(ref); ok && core.CodeOf(err) == core.NotFound {
+		return cancel(ctx, c, &client.Cancel{IDs: []string{id}, Abort: o.abort})
+	}
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type Shown struct {
 	Waiting   string          // why the job waits; empty: not known yet
 	Launching string          // provisioning or pulling; empty: the job runs
 	Deleted   bool
+	Begun     bool // it is an array of which some tasks have started; Job stands for those that wait
 }
 
 // SubmissionID is the id of an attempt of one node's part of a run. num counts from 0.
@@ -58,6 +59,9 @@ func (v *View) Run(r *Shown) *wire.Run {
 		return out
 	}
 	out.BiremeJob = int64(j.ID)
+	if len(r.Run.Jobs) > 0 {
+		out.BiremeJob = int64(r.Run.Jobs[0])
+	}
 	if next := j.NextTrigger(v.Now); next != 0 {
 		out.Status, out.StatusMessage, out.NextTriggeredAt = wire.RunPending, wire.RunPending, wire.TimePtr(next)
 		if j.Attempt == 0 {
@@ -66,6 +70,9 @@ func (v *View) Run(r *Shown) *wire.Run {
 	}
 	at := stageOf(j, waitingText(j, r.Waiting), r.Launching)
 	status, reason := runStatus(j, at, v.Now)
+	if r.Begun && (status == wire.RunSubmitted || status == wire.RunPending) {
+		out.Status, out.StatusMessage = wire.RunRunning, at.message
+	}
 	if out.Status == "" {
 		out.Status, out.StatusMessage = status, runMessage(status, at, j)
 	}

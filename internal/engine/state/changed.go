@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
@@ -38,16 +39,38 @@ func (s *State) indexJob(old, j *core.Job) {
 	s.deadlines.JobChanged(old, j) // by limits
 }
 
-// endRunOf closes the run of a job that has ended.
+// endRunOf closes the run of a job that has ended. A run of an array ends with the last of its tasks; until then it
+// notes the first that failed and the first that was stopped.
 func (s *State) endRunOf(j *core.Job) {
 	if j.Spec.Run == "" {
 		return
 	}
-	if r, ok := s.rec.Run(j.Spec.Project, j.Spec.Run); ok && slices.Contains(r.Jobs, j.ID) {
-		done := *r
-		done.Ended = s.rec.Now()
-		s.rec.PutRun(&done)
+	id := j.ID
+	if j.Array != nil {
+		id = j.Array.Base
 	}
+	r, ok := s.rec.Run(j.Spec.Project, j.Spec.Run)
+	if !ok || !slices.Contains(r.Jobs, id) {
+		return
+	}
+	next := *r
+	if j.Array != nil {
+		switch j.RunTermination() {
+		case core.EndNone, core.RunEndJobsDone:
+		case core.RunEndStopped, core.RunEndAborted:
+			next.StoppedTask = cmp.Or(r.StoppedTask, j.ID)
+		default:
+			next.FailedTask = cmp.Or(r.FailedTask, j.ID)
+		}
+		if _, live := s.rec.Job(id); live || len(s.cluster.Tasks(id)) > 0 {
+			if next.FailedTask != r.FailedTask || next.StoppedTask != r.StoppedTask {
+				s.rec.PutRun(&next)
+			}
+			return
+		}
+	}
+	next.Ended = s.rec.Now()
+	s.rec.PutRun(&next)
 }
 
 // nodeChanged stores a node's record and brings all that depends on it up to date, in the order written here; old is

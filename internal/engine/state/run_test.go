@@ -69,3 +69,53 @@ func TestRunLife(t *testing.T) {
 		t.Fatalf("a partition that is not there: %v", err)
 	}
 }
+
+// TestRunOfArray: a run of an array is open until its last task has ended, whichever that is, and knows the first that
+// failed and the first that was stopped.
+func TestRunOfArray(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	node := coretest.Node("n1").CPUs(4).Build()
+	w.must(&Register{Node: node.Name, Hardware: node.Hardware, Host: node.Host, Roles: node.Roles})
+	w.must(&EnsureUser{UID: 1000, UnixName: "alice"})
+	alice := core.Identity{User: "alice", UID: 1000}
+	spec := coretest.Job().Set(func(s *core.Spec) { s.User, s.UID, s.Array = "alice", 1000, "0-3" }).Spec()
+	base := w.must(&Submit{By: alice, Spec: spec, Run: &core.Run{Name: "sweep", ID: "id-sweep"}}).(*Submitted).ID
+	w.pass()
+	project := w.st.Snapshot().Runs()[0].Project
+	open := func() *core.Run { r, _ := w.st.Snapshot().Run(project, "sweep"); return r }
+	task := func(n int32) core.JobID {
+		for _, j := range w.st.Snapshot().Tasks(base) {
+			if j.Array.Task == n {
+				return j.ID
+			}
+		}
+		t.Fatalf("task %d is not live", n)
+		return 0
+	}
+	exit := func(id core.JobID, code int32) {
+		t.Helper()
+		w.must(&Exited{Node: "n1", Job: id, Attempt: 1, Step: "batch", Exit: core.Exit{Code: code}, JobDone: true})
+	}
+	if task(3) != base {
+		t.Fatalf("the last task is %d", task(3))
+	}
+	failed, stopped := task(1), task(2)
+	exit(base, 0) // the task with the array's id ends first
+	if r := open(); r == nil || r.FailedTask != 0 {
+		t.Fatalf("%+v", r)
+	}
+	exit(failed, 3)
+	if r := open(); r == nil || r.FailedTask != failed {
+		t.Fatalf("%+v", r)
+	}
+	w.must(&Cancel{By: alice, Job: stopped})
+	exit(stopped, 0)
+	if r := open(); r == nil || r.StoppedTask != stopped || r.DecidingJob() != failed {
+		t.Fatalf("%+v", r)
+	}
+	exit(task(0), 0)
+	if r := open(); r != nil {
+		t.Fatalf("it has ended: %+v", r)
+	}
+}

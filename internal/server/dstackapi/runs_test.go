@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -379,4 +380,66 @@ func TestBadRunRequests(t *testing.T) {
 	}
 	ada.Refused(project+"runs/get_plan", map[string]any{"run_spec": spec("large", string(text))}, 400, "the limit is")
 	ada.Refused("/api/runs/list", `{"limit": 101}`, 422, "less_than_equal")
+}
+
+// TestRunOfArray: a run of an array is judged by all of its tasks, in every state of theirs, and an array of Slurm's
+// front end is one run.
+func TestRunOfArray(t *testing.T) {
+	t.Parallel()
+	s, ada, node := cluster(t)
+	run := apply(ada, spec("sweep", `{"tags":{"bireme-array":"0-2"}}`), false)
+	base := core.JobID(run.BiremeJob)
+	tasks := map[int32]core.JobID{}
+	started := func(base core.JobID) (list []client.Job) {
+		jobs, err := s.Client().Job(t.Context(), strconv.FormatInt(int64(base), 10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(jobs.Jobs, func(j client.Job) bool { return j.State != core.Running })
+	}
+	s.Await("three tasks", func() bool {
+		for _, j := range started(base) {
+			tasks[j.Array.Task] = j.ID
+		}
+		return len(tasks) == 3
+	})
+	end := func(task int32, code int) {
+		node.End(node.AwaitLaunch(tasks[task], 1, agent.BatchStep), func(x *agent.Exited) { x.ExitCode = code })
+	}
+	live := func(n int) func() bool { return func() bool { return len(started(base)) == n } }
+	end(2, 0) // it has the array's id
+	s.Await("two tasks", live(2))
+	if run = get(ada, "sweep"); run.Status != wire.RunRunning || core.JobID(run.BiremeJob) != base {
+		t.Fatalf("%s, job %d", run.Status, run.BiremeJob)
+	}
+	ada.Refused(project+"runs/delete", map[string]any{"runs_names": []string{"sweep"}}, 400, "Cannot delete active runs")
+	end(1, 7)
+	s.Await("one task", live(1))
+	if run = get(ada, "sweep"); run.Status != wire.RunRunning {
+		t.Fatalf("%s", run.Status)
+	}
+	first := run.LatestJobSubmission.ID
+	end(0, 0)
+	run = awaitRun(s, ada, "sweep", wire.RunFailed)
+	if last := run.LatestJobSubmission; last.ExitStatus == nil || *last.ExitStatus != 7 || last.ID == first {
+		t.Fatalf("%+v", last)
+	}
+	var list []wire.Run
+	ada.Get("/api/runs/list", map[string]any{"project_name": "main"}, &list)
+	if len(list) != 1 || list[0].Status != wire.RunFailed {
+		t.Fatalf("%+v", list)
+	}
+	var page wire.LogPage
+	ada.Get(project+"logs/poll", map[string]any{"run_name": "sweep", "job_submission_id": first}, &page)
+
+	run = apply(ada, spec("stopped", `{"tags":{"bireme-array":"0-29"}}`), false)
+	awaitRun(s, ada, "stopped", wire.RunRunning)
+	running := started(core.JobID(run.BiremeJob))
+	ada.Get(project+"runs/stop", map[string]any{"runs_names": []string{"stopped"}, "abort": false}, nil)
+	for _, j := range running {
+		key := node.AwaitLaunch(j.ID, 1, agent.BatchStep)
+		node.AwaitKill(key)
+		node.End(key, func(x *agent.Exited) { x.Signal = 15 })
+	}
+	awaitRun(s, ada, "stopped", wire.RunTerminated)
 }

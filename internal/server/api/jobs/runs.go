@@ -33,7 +33,7 @@ func (a *Jobs) Runs(_ http.ResponseWriter, r *http.Request, who *call.Caller) (a
 		return nil, call.StoreError(err)
 	}
 	list = slices.DeleteFunc(list, func(run *core.Run) bool { return !v.SeesRun(run) })
-	jobs, err := a.jobsOf(r.Context(), v.Snap, list)
+	jobs, err := a.jobsOf(r.Context(), v, list)
 	if err != nil {
 		return nil, err
 	}
@@ -45,45 +45,46 @@ func (a *Jobs) Runs(_ http.ResponseWriter, r *http.Request, who *call.Caller) (a
 	return out, nil
 }
 
-// jobsOf finds the jobs of runs, live or ended.
-func (a *Jobs) jobsOf(ctx context.Context, snap *state.Snapshot, runs []*core.Run) (map[core.JobID]*core.Job, error) {
-	out := map[core.JobID]*core.Job{}
+// jobsOf finds the jobs by which runs are judged, live or ended, by the id of the run.
+func (a *Jobs) jobsOf(ctx context.Context, v *view.Viewer, runs []*core.Run) (map[string]*core.Job, error) {
+	out := map[string]*core.Job{}
 	var ended []core.JobID
+	of := map[core.JobID]string{}
 	for _, r := range runs {
-		for _, id := range r.Jobs {
-			if j, live := snap.Job(id); live {
-				out[id] = j
-			} else {
-				ended = append(ended, id)
-			}
+		if j := v.LiveRunJob(r); j != nil {
+			out[r.ID] = j
+		} else if id := r.DecidingJob(); id != 0 {
+			ended = append(ended, id)
+			of[id] = r.ID
 		}
 	}
 	for chunk := range slices.Chunk(ended, 500) {
-		list, err := a.Store.Jobs(ctx, store.JobQuery{IDs: chunk})
+		list, err := a.Store.Jobs(ctx, store.JobQuery{IDs: chunk, Exact: true, Limit: len(chunk)})
 		if err != nil {
 			return nil, call.StoreError(err)
 		}
 		for _, j := range list {
-			out[j.ID] = j
+			out[of[j.ID]] = j
 		}
 	}
 	return out, nil
 }
 
-func (a *Jobs) showRun(v *view.Viewer, run *core.Run, jobs map[core.JobID]*core.Job, now core.Time) client.Run {
+func (a *Jobs) showRun(v *view.Viewer, run *core.Run, jobs map[string]*core.Job, now core.Time) client.Run {
 	out := client.Run{Run: v.ShowRun(run), State: "submitted", Views: []client.Brief{}}
-	for _, id := range run.Jobs {
-		j := jobs[id]
-		if j == nil {
-			continue // purged
-		}
-		var view client.Job
-		a.explain(v, &view, j)
-		out.Views = append(out.Views, client.BriefOf(&view, now))
-		out.State, out.Reason, out.Ports = runState(j), v.Sentence(j.Message, j.ID), view.Ports
-		if j.State == core.Pending {
-			out.Reason = view.Why
-		}
+	j := jobs[run.ID]
+	if j == nil {
+		return out // purged
+	}
+	var shown client.Job
+	a.explain(v, &shown, j)
+	out.Views = append(out.Views, client.BriefOf(&shown, now))
+	out.State, out.Reason, out.Ports = runState(j), v.Sentence(j.Message, j.ID), shown.Ports
+	if j.State == core.Pending {
+		out.Reason = shown.Why
+	}
+	if view.Begun(j) {
+		out.State = "running"
 	}
 	return out
 }

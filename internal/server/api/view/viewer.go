@@ -18,6 +18,8 @@ type Viewer struct {
 	Visibility
 	Snap   *state.Snapshot
 	Groups func() []string // unix groups of the caller; asked only where a reservation is for groups
+
+	tasks map[core.JobID][]*core.Job // live ones by array; nil: not read yet
 }
 
 // AllJobs reports whether the viewer sees every job.

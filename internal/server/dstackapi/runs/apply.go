@@ -180,11 +180,15 @@ func (l *look) taken(ctx context.Context, name string) bool {
 
 // runOf is the run of a job.
 func (l *look) runOf(ctx context.Context, j *core.Job) (*core.Run, error) {
-	if r, ok := l.c.Snap.Run(j.Spec.Project, j.Spec.Run); ok && r.Jobs[0] == j.ID {
+	id := j.ID
+	if j.Array != nil {
+		id = j.Array.Base
+	}
+	if r, ok := l.c.Snap.Run(j.Spec.Project, j.Spec.Run); ok && r.Jobs[0] == id {
 		return r, nil
 	}
 	r, err := l.newest(ctx, j.Spec.Project, j.Spec.Run)
-	if err == nil && (r == nil || r.Jobs[0] != j.ID) {
+	if err == nil && (r == nil || r.Jobs[0] != id) {
 		err = errNoRun()
 	}
 	return r, err

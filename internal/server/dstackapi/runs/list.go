@@ -167,7 +167,7 @@ func (l *listing) showAll(ctx context.Context, list []*core.Run) ([]*wire.Run, e
 	}
 	newer := map[name]bool{}
 	for _, r := range list {
-		x, err := l.showWith(ctx, r, jobs[r.Jobs[0]])
+		x, err := l.showWith(ctx, r, jobs[r.ID])
 		if err != nil {
 			return nil, err
 		}
@@ -181,15 +181,17 @@ func (l *listing) showAll(ctx context.Context, list []*core.Run) ([]*wire.Run, e
 	return out, nil
 }
 
-// jobsOf finds the jobs of runs, those that have ended by one query.
-func (l *look) jobsOf(ctx context.Context, list []*core.Run) (map[core.JobID]*core.Job, error) {
-	out := map[core.JobID]*core.Job{}
+// jobsOf finds the jobs by which runs are judged, by the runs' ids; those that have ended by one query.
+func (l *look) jobsOf(ctx context.Context, list []*core.Run) (map[string]*core.Job, error) {
+	out := map[string]*core.Job{}
 	var ended []core.JobID
+	of := map[core.JobID]string{}
 	for _, r := range list {
-		if j, ok := l.c.Snap.Job(r.Jobs[0]); ok {
-			out[j.ID] = j
-		} else {
-			ended = append(ended, r.Jobs[0])
+		if j := l.v.LiveRunJob(r); j != nil {
+			out[r.ID] = j
+		} else if id := r.DecidingJob(); id != 0 {
+			ended = append(ended, id)
+			of[id] = r.ID
 		}
 	}
 	if len(ended) == 0 {
@@ -200,7 +202,7 @@ func (l *look) jobsOf(ctx context.Context, list []*core.Run) (map[core.JobID]*co
 		return nil, call.StoreError(err)
 	}
 	for _, j := range found {
-		out[j.ID] = j
+		out[of[j.ID]] = j
 	}
 	return out, nil
 }
@@ -208,12 +210,12 @@ func (l *look) jobsOf(ctx context.Context, list []*core.Run) (map[core.JobID]*co
 // slurmPrefix begins the name under which a job of another front end is shown: job-42.
 const slurmPrefix = "job-"
 
-// ofSlurm shows a job without a run as one.
-func ofSlurm(j *core.Job) *core.Run {
+// ofSlurm shows a job without a run, or an array of such jobs, as one of the given number.
+func ofSlurm(number core.JobID, j *core.Job) *core.Run {
+	text := strconv.FormatInt(int64(number), 10)
 	return &core.Run{
-		Project: j.Spec.Project, Name: slurmPrefix + strconv.FormatInt(int64(j.ID), 10),
-		ID: wire.RunKey(wire.UUID(wire.KindRun, "job "+strconv.FormatInt(int64(j.ID), 10))), User: j.Spec.User,
-		Jobs: []core.JobID{j.ID}, Created: j.Submit, Ended: j.End,
+		Project: j.Spec.Project, Name: slurmPrefix + text, ID: wire.RunKey(wire.UUID(wire.KindRun, "job "+text)),
+		User: j.Spec.User, Jobs: []core.JobID{number}, Created: j.Submit, Ended: j.End,
 	}
 }
 
@@ -221,7 +223,14 @@ func ofSlurm(j *core.Job) *core.Run {
 // a page of them is turned into runs, however many wait.
 func (l *listing) slurmRuns() (list []*core.Run) {
 	var kept []*core.Job
+	arrays := map[core.JobID]bool{}
 	for j := range l.v.Jobs() {
+		if j.Array != nil && j.Spec.Run == "" {
+			if arrays[j.Array.Base] {
+				continue
+			}
+			arrays[j.Array.Base] = true
+		}
 		if j.Spec.Run != "" || !slices.Contains(l.projects, j.Spec.Project) || l.in.Username != nil &&
 			*l.in.Username != string(j.Spec.User) {
 			continue
@@ -235,23 +244,61 @@ func (l *listing) slurmRuns() (list []*core.Run) {
 		}
 	}
 	for _, j := range kept {
-		if r := ofSlurm(j); l.takes(r) {
+		number := j.ID
+		if j.Array != nil {
+			number = j.Array.Base
+		}
+		if r := ofSlurm(number, j); l.takes(r) {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-// slurmJob finds a job of another front end by the name under which it is shown.
-func (l *look) slurmJob(ctx context.Context, project core.ProjectName, name string) (*core.Job, bool) {
+// slurmRun finds a job of another front end by the name under which it is shown.
+func (l *look) slurmRun(ctx context.Context, project core.ProjectName, name string) (*core.Run, bool) {
 	number, ok := strings.CutPrefix(name, slurmPrefix)
 	id, err := strconv.ParseInt(number, 10, 64)
 	if !ok || err != nil || id <= 0 {
 		return nil, false
 	}
-	j, err := l.job(ctx, &core.Run{Jobs: []core.JobID{core.JobID(id)}})
+	j, err := l.slurmRecord(ctx, core.JobID(id))
 	if err != nil || j == nil || j.Spec.Run != "" || j.Spec.Project != project || !l.v.SeesJob(j) {
 		return nil, false
 	}
-	return j, true
+	r := ofSlurm(core.JobID(id), j)
+	if j.Live() {
+		r.Ended = 0
+	}
+	return r, true
+}
+
+// slurmRecord is the job of an id; of an array the task by which it is judged: a live one, else the first that failed,
+// else the first that was stopped.
+func (l *look) slurmRecord(ctx context.Context, id core.JobID) (*core.Job, error) {
+	if j := l.v.LiveArrayJob(id); j != nil {
+		return j, nil
+	}
+	list, err := l.a.Store.Jobs(ctx, store.JobQuery{IDs: []core.JobID{id}})
+	if err != nil {
+		return nil, call.StoreError(err)
+	}
+	list = slices.DeleteFunc(list, func(j *core.Job) bool { return j.Array == nil && j.ID != id })
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return slices.MinFunc(list, func(a, b *core.Job) int {
+		return cmp.Or(endRank(a)-endRank(b), cmp.Compare(a.End, b.End), cmp.Compare(a.ID, b.ID))
+	}), nil
+}
+
+// endRank orders the ends of an array's tasks: the lowest decides how the array ended.
+func endRank(j *core.Job) int {
+	switch j.RunTermination() {
+	case core.EndNone, core.RunEndJobsDone:
+		return 2
+	case core.RunEndStopped, core.RunEndAborted:
+		return 1
+	}
+	return 0
 }

@@ -1,7 +1,9 @@
 package runs
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,8 +11,10 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/convert"
 	"bireme.dev/bireme/internal/dstack/wire"
+	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/dstackapi/front"
 	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/store"
 )
 
 type pollBody struct {
@@ -35,13 +39,9 @@ func (a *Runs) poll(c *front.Call, in *pollBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := l.job(c.Context(), r)
+	j, attempt, err := l.submissionOf(c.Context(), r, in.JobSubmissionID)
 	if err != nil || j == nil {
 		return out, err
-	}
-	attempt, ok := attemptOf(j, in.JobSubmissionID)
-	if !ok {
-		return out, nil
 	}
 	if err := a.Jobs.May(c.Caller, j); err != nil {
 		return nil, err
@@ -106,6 +106,31 @@ func attemptOf(j *core.Job, id string) (int32, bool) {
 		}
 	}
 	return 0, false
+}
+
+// submissionOf finds the job and attempt of a run that a submission's id means; no job: there is no such one. Which of
+// an array's tasks stands for a run changes with time.
+func (l *look) submissionOf(ctx context.Context, r *core.Run, id string) (*core.Job, int32, error) {
+	j, err := l.job(ctx, r)
+	if err != nil || j == nil {
+		return nil, 0, err
+	}
+	if attempt, ok := attemptOf(j, id); ok || j.Array == nil {
+		if !ok {
+			j = nil
+		}
+		return j, attempt, nil
+	}
+	ended, err := l.a.Store.Jobs(ctx, store.JobQuery{IDs: []core.JobID{j.Array.Base}})
+	if err != nil {
+		return nil, 0, call.StoreError(err)
+	}
+	for _, j := range append(slices.Clone(l.v.LiveTasks(j.Array.Base)), ended...) {
+		if attempt, ok := attemptOf(j, id); ok {
+			return j, attempt, nil
+		}
+	}
+	return nil, 0, nil
 }
 
 // diagnose tells what became of an attempt, in the place of the log that dstack's agent keeps of its own work.

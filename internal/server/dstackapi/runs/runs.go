@@ -128,8 +128,8 @@ func (l *look) find(ctx context.Context, project core.ProjectName, name string) 
 	if err != nil || r != nil && r.Deleted == 0 && l.v.SeesRun(r) {
 		return r, err
 	}
-	if j, ok := l.slurmJob(ctx, project, name); ok {
-		return ofSlurm(j), nil
+	if r, ok := l.slurmRun(ctx, project, name); ok {
+		return r, nil
 	}
 	return nil, errNoRun()
 }

@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 
 	"bireme.dev/bireme/internal/core"
@@ -10,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/dstack/convert"
 	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/server/api/call"
+	"bireme.dev/bireme/internal/server/api/view"
 	"bireme.dev/bireme/internal/store"
 )
 
@@ -106,15 +108,18 @@ func completed(s *convert.Spec) (stored, error) {
 	return stored{spec: eff, raw: raw}, err
 }
 
-// job finds the job of a run, live or ended; nil: it was purged.
+// job finds the job by which a run is judged, live or ended; nil: it was purged.
 func (l *look) job(ctx context.Context, r *core.Run) (*core.Job, error) {
 	if len(r.Jobs) == 0 {
 		return nil, nil
 	}
-	if j, ok := l.c.Snap.Job(r.Jobs[0]); ok {
+	if j := l.v.LiveRunJob(r); j != nil {
 		return j, nil
 	}
-	list, err := l.a.Store.Jobs(ctx, store.JobQuery{IDs: r.Jobs[:1], Exact: true, Limit: 1})
+	if strings.HasPrefix(r.Name, slurmPrefix) && r.Config.IsZero() {
+		return l.slurmRecord(ctx, r.Jobs[0])
+	}
+	list, err := l.a.Store.Jobs(ctx, store.JobQuery{IDs: []core.JobID{r.DecidingJob()}, Exact: true, Limit: 1})
 	if err != nil {
 		return nil, call.StoreError(err)
 	}
@@ -138,7 +143,7 @@ func (l *look) showWith(ctx context.Context, r *core.Run, j *core.Job) (*wire.Ru
 	if err != nil {
 		return nil, err
 	}
-	shown := &convert.Shown{Run: r, Job: j, Spec: x.spec, Raw: x.raw}
+	shown := &convert.Shown{Run: r, Job: j, Spec: x.spec, Raw: x.raw, Begun: view.Begun(j)}
 	if j != nil {
 		shown.Waiting = l.waiting(j)
 		if j.State == core.Running && j.Flags.Has(core.Configuring) {

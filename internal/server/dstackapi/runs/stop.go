@@ -24,11 +24,9 @@ func (a *Runs) stop(c *front.Call, in *stopBody) (any, error) {
 			c.Hid("run "+name, hidden.User)
 		}
 		if !ok {
-			j, found := l.slurmJob(c.Context(), c.Project.Name, name)
-			if !found || !j.Live() {
+			if r, ok = l.slurmRun(c.Context(), c.Project.Name, name); !ok || r.Ended != 0 {
 				continue
 			}
-			r = ofSlurm(j)
 		}
 		for _, id := range r.Jobs {
 			_, err := engine.Urgent(c.Context(), a.Engine, &state.Cancel{By: c.Identity, Job: id, Abort: in.Abort})
