@@ -43,6 +43,8 @@ type Config struct {
 	Fleets     Fleets     `yaml:"fleets"`
 	Dstack     Dstack     `yaml:"dstack"`
 
+	Slurm SlurmConf `yaml:"-"` // what a slurm.conf says
+
 	origins map[string]string // path -> where its value came from; what is not in it is a default
 }
 

@@ -12,6 +12,7 @@ import (
 
 // Conf is all that the files say.
 type Conf struct {
+	File       string    // of slurm.conf, as an absolute path
 	Settings   []Setting // in order; a key that may be repeated is there several times
 	Nodes      []Node    // one a NodeName line, defaults laid under
 	Partitions []Partition
@@ -21,7 +22,9 @@ type Conf struct {
 	Cgroup     []Setting
 	Switches   []Record // SwitchName lines of topology.conf
 	Blocks     []Record // BlockName and BlockSizes lines
-	Faults     []Fault
+	// Rest is the lines of job_container.conf, acct_gather.conf and burst_buffer.conf, by file.
+	Rest   map[string][]Setting
+	Faults []Fault
 }
 
 // Setting is a key of its own.
@@ -74,7 +77,11 @@ func Read(file string) (*Conf, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ReadFS(beside{filepath.Dir(abs)}, filepath.Base(abs))
+	c, err := ReadFS(beside{filepath.Dir(abs)}, filepath.Base(abs))
+	if c != nil {
+		c.File = abs
+	}
+	return c, err
 }
 
 // beside opens relative names in a folder, and absolute ones where they are.
@@ -93,7 +100,7 @@ func ReadFS(fsys fs.FS, name string) (*Conf, error) {
 	if err := r.file(name, 0); err != nil {
 		return nil, err
 	}
-	c := &Conf{}
+	c := &Conf{Rest: map[string][]Setting{}}
 	c.sort(r)
 	c.Faults = append(c.Faults, r.faults...)
 	for _, x := range []struct {
@@ -111,6 +118,9 @@ func ReadFS(fsys fs.FS, name string) (*Conf, error) {
 				}
 			}
 		}},
+		{"job_container.conf", func(r *reader) { c.Rest["job_container.conf"] = settings(r.lines) }},
+		{"acct_gather.conf", func(r *reader) { c.Rest["acct_gather.conf"] = settings(r.lines) }},
+		{"burst_buffer.conf", func(r *reader) { c.Rest["burst_buffer.conf"] = settings(r.lines) }},
 	} {
 		side := &reader{fsys: fsys, cluster: r.cluster}
 		switch err := side.file(x.file, 0); {

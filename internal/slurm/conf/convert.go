@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/slurm/conf/keys"
 )
 
 // Note is a key that had no effect, and why.
@@ -36,7 +38,10 @@ type converter struct {
 	cfg    *config.Config
 	notes  []Note
 	faults []Fault
-	once   bool // the health program is run when an agent starts, and not again
+	// for partitions that say nothing; 0: no limit
+	maxMemPerNode, maxMemPerCPU config.Size
+
+	once bool // the health program is run when an agent starts, and not again
 }
 
 // Apply lays all that is understood over cfg. It returns what had no effect, for people to read; the error lists what
@@ -45,7 +50,10 @@ func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 	v := &converter{conf: c, cfg: cfg, faults: slices.Clone(c.Faults)}
 	cfg.Accounting.Enforce = []string{"none"} // as Slurm: what AccountingStorageEnforce does not name
 	cfg.Accounting.NormalQOS, cfg.Accounting.Store = true, nil
+	cfg.Step.PrologTimeout = unbounded
 	v.settings()
+	cfg.Slurm = config.SlurmConf{File: c.File, Shown: c.shown()}
+	v.otherFiles()
 	if v.once {
 		cfg.Health.Interval = 0
 	}
@@ -85,11 +93,12 @@ func (v *converter) settings() {
 			}
 			continue
 		}
-		why, ok := needless[key]
+		k, ok := keys.Find(key)
 		if !ok {
-			why = notYet
+			v.fault(s.Where, unrecognized+"%s", s.Key)
+			continue
 		}
-		v.note(s.Where, s.Key, s.Value, why)
+		v.note(s.Where, s.Key, s.Value, cmp.Or(k.Why, "it holds anyway"))
 	}
 }
 
@@ -217,10 +226,10 @@ func (v *converter) nodeKey(out *config.Node, p Pair, n *Node, boards, perBoard 
 		*at = int32(x)
 	}
 	switch strings.ToLower(p.Key) {
-	case "nodename", "nodehostname", "port", "procs", "bcastaddr":
+	case "nodename", "nodehostname", "port":
 	case "nodeaddr":
 		out.Addr = p.Value
-	case "cpus":
+	case "cpus", "procs":
 		int32At(&out.CPUs)
 	case "boards":
 		*boards, err = integer(p.Value, 1<<10)
@@ -260,7 +269,7 @@ func (v *converter) nodeKey(out *config.Node, p Pair, n *Node, boards, perBoard 
 			v.note(n.Where, p.Key, p.Value, notYet)
 		}
 	default:
-		v.note(n.Where, p.Key, p.Value, notYet)
+		v.other(keys.NodeLine, n.Where, p)
 	}
 	return err
 }

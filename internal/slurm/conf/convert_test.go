@@ -53,7 +53,7 @@ func TestApply(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	if len(notes) != 2 || !strings.Contains(notes[0].String(), "slurm.conf:12: SlurmctldPort=16817: ") ||
-		notes[1].Why != notYet {
+		notes[1].Why != "there are no burst buffers" {
 		t.Errorf("notes %v", notes)
 	}
 	if cfg, err = config.ParseOver(cfg, "", nil, "dir=/x"); err != nil {

@@ -3,7 +3,6 @@ package conf
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
@@ -25,10 +24,19 @@ var known = map[string]set{
 	"maxjobcount":          toInt64(func(c *config.Config) *int64 { return &c.Jobs.MaxJobs }, 1<<31),
 	"maxtaskspernode":      toInt64(func(c *config.Config) *int64 { return &c.Jobs.MaxTasks }, 65533),
 	"maxarraysize":         toInt64(func(c *config.Config) *int64 { return &c.Jobs.MaxArray }, 4_000_001),
-	"defmempercpu":         toSize(func(c *config.Config) *config.Size { return &c.Jobs.DefMemPerCPU }),
-	"killwait":             toSeconds(func(c *config.Config) *config.Duration { return &c.Timers.KillWait }),
-	"slurmdtimeout":        silentAfter,
-	"maxbatchrequeue":      maxRequeues,
+	"maxstepcount":         toInt64(func(c *config.Config) *int64 { return &c.Limits.StepsPerJob }, 1<<31-1),
+	"maxmempernode": func(v *converter, s Setting) (err error) {
+		v.maxMemPerNode, err = mebibytes(s.Value)
+		return err
+	},
+	"maxmempercpu": func(v *converter, s Setting) (err error) {
+		v.maxMemPerCPU, err = mebibytes(s.Value)
+		return err
+	},
+	"jobacctgatherfrequency": sampleEvery,
+	"defmempercpu":           toSize(func(c *config.Config) *config.Size { return &c.Jobs.DefMemPerCPU }),
+	"killwait":               toSeconds(func(c *config.Config) *config.Duration { return &c.Timers.KillWait }),
+	"maxbatchrequeue":        maxRequeues,
 	"resvoverrun": func(v *converter, s Setting) error {
 		t, err := span(s.Value)
 		v.cfg.Jobs.ResvOverrun = config.TimeLimit(t)
@@ -164,15 +172,24 @@ var known = map[string]set{
 
 func processKeys(*converter, Setting) error { return nil }
 
-func silentAfter(v *converter, s Setting) error {
-	d, err := seconds(s.Value)
-	if err == nil && d.D() < 3*time.Second {
-		return fmt.Errorf("3 seconds are the least")
+// sampleEvery reads JobAcctGatherFrequency: seconds, or task=SECONDS among those of other sources.
+func sampleEvery(v *converter, s Setting) error {
+	for word := range strings.SplitSeq(s.Value, ",") {
+		name, value, named := strings.Cut(strings.ToLower(word), "=")
+		if !named {
+			name, value = "task", name
+		}
+		d, err := seconds(value)
+		switch {
+		case err != nil:
+			return err
+		case name == "task":
+			v.cfg.GPU.Sample = d
+		case name != "energy" && name != "network" && name != "filesystem":
+			return fmt.Errorf("%q: expected task, energy, network or filesystem", name)
+		}
 	}
-	if err == nil { // two missed heartbeats make a node silent long before; this is when its jobs are given up
-		v.note(s.Where, s.Key, s.Value, "a silent node keeps its jobs; see timers.fence")
-	}
-	return err
+	return nil
 }
 
 // healthStates reads HealthCheckNodeState. Slurm's program drains by itself; ours also does when it fails.
@@ -214,10 +231,8 @@ func (v *converter) cgroup() {
 			at = &st.ConstrainMem
 		case "constraindevices":
 			at = &st.ConstrainDevices
-		case "cgroupplugin", "cgroupmountpoint", "cgroupautomount", "ignoresystemd", "ignoresystemdonfailure":
-			continue // the kernel's hierarchy is found, whichever it is
 		default:
-			v.note(s.Where, s.Key, s.Value, notYet)
+			v.other("cgroup.conf", s.Where, Pair{s.Key, s.Value})
 			continue
 		}
 		is, err := yes(s.Value)
@@ -228,34 +243,4 @@ func (v *converter) cgroup() {
 			v.note(s.Where, s.Key, s.Value, "TaskPlugin has no task/cgroup")
 		}
 	}
-}
-
-const (
-	ownWay  = "Bireme's processes find and trust each other in their own way"
-	ownPath = "Bireme keeps its files under its own folder"
-)
-
-// needless are keys that have nothing to say here, with the reason.
-var needless = map[string]string{
-	"slurmctldhost": ownWay, "controlmachine": ownWay, "controladdr": ownWay, "slurmctldaddr": ownWay,
-	"slurmctldport": ownWay, "slurmdport": ownWay, "slurmduser": "agents run as root",
-	"authtype": ownWay, "authinfo": ownWay, "authalttypes": ownWay, "authaltparameters": ownWay, "credtype": ownWay,
-	"cryptotype": ownWay, "treewidth": ownWay,
-	"communicationparameters": ownWay, "messagetimeout": ownWay, "tcptimeout": ownWay, "tlstype": ownWay,
-	"srunportrange":     ownWay,
-	"statesavelocation": ownPath, "slurmdspooldir": ownPath, "slurmctldpidfile": ownPath, "slurmdpidfile": ownPath,
-	"slurmctldlogfile": ownPath, "slurmdlogfile": ownPath, "plugindir": "there are no plug-ins",
-	"plugstackconfig": "there are no plug-ins",
-	"slurmctlddebug":  "logs have one level", "slurmddebug": "logs have one level",
-	"slurmctldtimeout":      "leadership has its own lease, timers.lease",
-	"accountingstoragetype": "the store keeps the accounts", "accountingstoragehost": "the store keeps the accounts",
-	"accountingstorageport": "the store keeps the accounts",
-	"accountingstoragepass": "the store keeps the accounts", "accountingstorageuser": "the store keeps the accounts",
-	"accountingstoragebackuphost": "the store keeps the accounts",
-	"accountingstoragetres":       "all resources are accounted", "jobacctgathertype": "usage is always measured",
-	"jobacctgatherfrequency": "usage is always measured",
-	"jobcomptype":            "the store keeps all jobs", "jobcomploc": "the store keeps all jobs",
-	"grestypes": "nodes tell what they have", "switchtype": "there are no switch plug-ins",
-	"returntoservice": "a node that answers is used", "slurmdparameters": "emulated nodes are as described",
-	"selecttype": "all resources are accounted, as cons_tres",
 }

@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm/conf/keys"
 )
 
 func (v *converter) partitions() {
@@ -25,6 +26,9 @@ func (v *converter) partitions() {
 			if err := v.partitionKey(&out, k, p); err != nil {
 				v.fault(p.Where, "%s=%s: %v", k.Key, k.Value, err)
 			}
+		}
+		if out.MaxMemPerNode == 0 && out.MaxMemPerCPU == 0 {
+			out.MaxMemPerNode, out.MaxMemPerCPU = v.maxMemPerNode, v.maxMemPerCPU
 		}
 		v.cfg.Partitions = append(v.cfg.Partitions, out)
 	}
@@ -114,7 +118,7 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 	case "maxmempercpu":
 		out.MaxMemPerCPU, err = mebibytes(k.Value)
 	default:
-		v.note(p.Where, k.Key, k.Value, notYet)
+		v.other(keys.PartitionLine, p.Where, k)
 	}
 	return err
 }

@@ -26,7 +26,6 @@ func (v *converter) topology() {
 	t := &v.cfg.Topology
 	if t.Kind == core.TopologyTree {
 		for i := range v.conf.Switches {
-			v.record(&v.conf.Switches[i], "switchname", "nodes", "switches", "linkspeed")
 			r := &v.conf.Switches[i]
 			s := config.Switch{Name: r.Name}
 			s.Nodes, _ = r.Get("Nodes")
@@ -39,7 +38,6 @@ func (v *converter) topology() {
 	}
 	for i := range v.conf.Blocks {
 		r := &v.conf.Blocks[i]
-		v.record(r, "blockname", "nodes", "blocksizes")
 		if sizes, ok := r.Get("BlockSizes"); ok {
 			for word := range strings.SplitSeq(sizes, ",") {
 				n, err := strconv.Atoi(word)
@@ -54,19 +52,6 @@ func (v *converter) topology() {
 			b := config.Block{Name: name}
 			b.Nodes, _ = r.Get("Nodes")
 			t.Blocks = append(t.Blocks, b)
-		}
-	}
-}
-
-// record notes the keys of a line that are none of those we know.
-func (v *converter) record(r *Record, known ...string) {
-	for _, k := range r.Keys {
-		is := false
-		for _, name := range known {
-			is = is || strings.EqualFold(k.Key, name)
-		}
-		if !is {
-			v.note(r.Where, k.Key, k.Value, notYet)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestTopology(t *testing.T) {
 				{Name: "s0", Nodes: "n[1-2]"},
 				{Name: "s1", Nodes: "n[3-4]"},
 				{Name: "t", Switches: "s[0-1]"},
-			}}, 1,
+			}}, 2,
 		},
 		{
 			"TopologyPlugin=topology/block\nSchedulerParameters=max_switch_wait=60\n",

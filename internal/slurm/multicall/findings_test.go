@@ -36,7 +36,8 @@ import (
 //	* end 3 1            the script of job 3 ends with code 1; await 3 PENDING: waits for a state
 //
 // A line "~ TEXT" stands for one that the regular expression TEXT matches. There are four nodes of 4 CPUs and the
-// partitions main, short and debug; "* conf TEXT" adds a line to slurm.conf, "* env NAME=VALUE" a variable.
+// partitions main, short and debug; "* conf TEXT" adds a line to slurm.conf, "* append TEXT" does when the case has
+// come so far, "* remove TEXT" takes out the lines that begin so; "* env NAME=VALUE" sets a variable.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/findings/*.txt")
@@ -170,6 +171,30 @@ func (r *findingRun) do(words []string) {
 	}
 	switch words[0] {
 	case "conf":
+	case "append": // to slurm.conf, for the next reconfigure
+		f, err := os.OpenFile(filepath.Join(r.dir, "slurm.conf"), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		fmt.Fprintln(f, strings.Join(words[1:], " "))
+		if err := f.Close(); err != nil {
+			r.t.Fatal(err)
+		}
+	case "remove": // the lines of slurm.conf that begin so
+		file := filepath.Join(r.dir, "slurm.conf")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		var kept strings.Builder
+		for l := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(l, words[1]) {
+				kept.WriteString(l)
+			}
+		}
+		if err := os.WriteFile(file, []byte(kept.String()), 0o644); err != nil {
+			r.t.Fatal(err)
+		}
 	case "env":
 		r.env = append(r.env, words[1])
 	case "await":

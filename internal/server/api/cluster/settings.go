@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,15 +43,15 @@ func (a *Cluster) settings(snap *state.Snapshot) map[string]string {
 	}
 	mode, kind := strings.ToUpper(c.Preemption.Mode), c.Preemption.Type
 	track := "proctrack/" + yes(c.Step.ConstrainCPUs || c.Step.ConstrainMem || c.Step.ConstrainDevices, "cgroup", "pgid")
-	return map[string]string{
+	out := map[string]string{
 		"AccountingStorageEnforce": enforcedText(c), "AccountingStorageTRES": tracked,
 		"AccountingStoreFlags": strings.Join(c.Accounting.Store, ","),
 		"ClusterName":          c.Cluster, "DefMemPerCPU": strconv.FormatInt(int64(c.Jobs.DefMemPerCPU)>>20, 10),
 		"EnforcePartLimits": yes(c.Jobs.StrictSubmit, "ALL", "NO"),
 		"Epilog":            strings.Join(c.Step.Epilog, ","), "FairShareDampeningFactor": number(c.Priority.Dampening),
 		"GresTypes":           strings.Join(gres, ","),
-		"HealthCheckInterval": seconds(c.Health.Interval), "HealthCheckNodeState": cmp.Or(
-			strings.ToUpper(strings.Join(c.Health.States, ",")), "ANY") + yes(c.Health.Cycle, ",CYCLE", ""),
+		"HealthCheckInterval": seconds(c.Health.Interval), "HealthCheckNodeState": yes(c.Health.Cycle, "CYCLE,", "") +
+			cmp.Or(strings.ToUpper(strings.Join(c.Health.States, ",")), "ANY"),
 		"HealthCheckProgram": c.Health.Program, "RebootProgram": c.Reboot.Program,
 		"SuspendProgram": c.Power.SuspendProgram, "ResumeProgram": c.Power.ResumeProgram,
 		"ResumeFailProgram": c.Power.ResumeFailProgram,
@@ -58,11 +59,12 @@ func (a *Cluster) settings(snap *state.Snapshot) map[string]string {
 		"SuspendTimeout":    seconds(c.Power.SuspendTimeout),
 		"ResumeTimeout":     seconds(c.Power.ResumeTimeout), "SuspendExcNodes": c.Power.ExcludeNodes,
 		"SuspendExcParts": strings.Join(c.Power.ExcludePartitions, ","),
-		"InactiveLimit":   seconds(c.Timers.InteractiveIdle), "KillWait": seconds(c.Timers.KillWait),
-		"Licenses":   strings.Join(c.Licenses, ","),
-		"MailDomain": c.Mail.Domain, "MailProg": c.Mail.Program, "MaxArraySize": number(c.Jobs.MaxArray),
+		"KillWait":        seconds(c.Timers.KillWait),
+		"Licenses":        strings.Join(c.Licenses, ","),
+		"MailDomain":      c.Mail.Domain, "MailProg": c.Mail.Program, "MaxArraySize": number(c.Jobs.MaxArray),
 		"MaxJobCount": number(c.Jobs.MaxJobs), "MaxTasksPerNode": number(c.Jobs.MaxTasks),
 		"MaxStepCount": number(cmp.Or(c.Limits.StepsPerJob, 2147483646)),
+		"MaxDBDMsgs":   number(max(20000, 2*c.Jobs.MaxJobs+4*int64(nodes))), // as Slurm works it out
 		"MaxNodeCount": strconv.Itoa(nodes), "MaxScriptSize": number(int64(c.Jobs.MaxScript)),
 		"MpiDefault":  cmp.Or(c.Step.MPI, "none"),
 		"NEXT_JOB_ID": number(int64(snap.NextJob())), "PreemptMode": mode, "PreemptType": "preempt/" + kind,
@@ -82,7 +84,7 @@ func (a *Cluster) settings(snap *state.Snapshot) map[string]string {
 		"PrologEpilogTimeout": seconds(c.Step.PrologTimeout), "ResvOverRun": number(int64(c.Jobs.ResvOverrun) / 60),
 		"SelectTypeParameters": cmp.Or(c.Scheduling.SelectAs, "CR_"+strings.ToUpper(c.Scheduling.Select)+"_MEMORY"),
 		"SlurmUser":            a.owner(), "SlurmctldHost": a.Host,
-		"SlurmdTimeout": seconds(c.Timers.SilentAfter), "SrunEpilog": c.Step.SrunEpilog, "SrunProlog": c.Step.SrunProlog,
+		"SrunEpilog": c.Step.SrunEpilog, "SrunProlog": c.Step.SrunProlog,
 		"StateSaveLocation": c.Dir,
 		"TaskEpilog":        strings.Join(c.Step.TaskEpilog, ","), "TaskProlog": strings.Join(c.Step.TaskProlog, ","),
 		"TaskPlugin": yes(strings.HasSuffix(track, "cgroup"), "task/cgroup", "task/none"),
@@ -93,6 +95,9 @@ func (a *Cluster) settings(snap *state.Snapshot) map[string]string {
 		"enforce_accounts": strconv.FormatBool(a.Enforced().Associations),
 		"default_project":  c.Accounting.DefaultProject, "fence": c.Timers.Fence.String(),
 	}
+	maps.Copy(out, c.Slurm.Shown)
+	out["SLURM_CONF"] = c.Slurm.File
+	return out
 }
 
 // keptLimits are the limits that jobs do not get from the submitting shell, where it is not all of them.

@@ -67,12 +67,12 @@ var verbs = []struct {
 	{"suspend", suspension(true)},
 	{"resume", suspension(false)},
 	{"ping", (*session).ping},
-	{"write", (*session).write},
+	{"write", config(siteConfig.write)},
 	{"version", func(s *session, _ context.Context, _ []string) int { return s.w.PrintVersion() }},
 	{"help", func(s *session, _ context.Context, _ []string) int { return s.w.PrintHelp(parser) }},
 	{"create", (*session).create},
 	{"delete", (*session).remove},
-	{"reconfigure", (*session).reconfigure},
+	{"reconfigure", config(siteConfig.reconfigure)},
 	{"reboot", (*session).reboot},
 	{"reboot_nodes", (*session).reboot},
 	{"cancel_reboot", (*session).cancelReboot},
@@ -162,18 +162,6 @@ func (s *session) prompt(ctx context.Context) int {
 			code = s.command(ctx, words)
 		}
 	}
-}
-
-func (s *session) reconfigure(ctx context.Context, _ []string) int {
-	c, err := s.client()
-	if err == nil {
-		_, err = c.Reconfigure(ctx, &client.Reconfigure{})
-	}
-	if err != nil {
-		fmt.Fprintf(s.w.Err, "slurm_reconfigure error: %s\n", slurm.ErrorTexts(err))
-		return slurm.ExitError
-	}
-	return 0
 }
 
 func (s *session) unsupported(context.Context, []string) int {

@@ -28,7 +28,7 @@ var entities = []struct {
 	{[]string{"nodes", "nodename", "node"}, (*session).showNodes},
 	{[]string{"partitions", "partitionname", "partition"}, (*session).showPartitions},
 	{[]string{"steps", "stepid", "step"}, (*session).showSteps},
-	{[]string{"config"}, (*session).showConfig},
+	{[]string{"config"}, config(siteConfig.showConfig)},
 	{[]string{"hostnames"}, (*session).showHostnames},
 	{[]string{"hostlistsorted"}, func(s *session, _ context.Context, a []string) int { return s.showHostlist(a, true) }},
 	{[]string{"hostlist"}, func(s *session, _ context.Context, a []string) int { return s.showHostlist(a, false) }},
@@ -253,31 +253,6 @@ func (s *session) showSteps(ctx context.Context, args []string) int {
 	return 0
 }
 
-// showConfig prints the server's settings in Slurm's layout.
-func (s *session) showConfig(ctx context.Context, _ []string) int {
-	c, err := s.client()
-	if err != nil {
-		s.w.Errorf("%v", err)
-		return slurm.ExitError
-	}
-	info, err := c.Cluster(ctx)
-	if err != nil {
-		return s.w.LoadFailed("slurm_load_ctl_conf error", err)
-	}
-	set := map[string]string{
-		"ClusterName": info.Name, "SLURM_VERSION": cmp.Or(info.SlurmVersion, cmd.Version),
-		"BOOT_TIME":        report.TimeText(info.Started, "Unknown"),
-		"SlurmctldHost[0]": info.Server,
-	}
-	for k, v := range info.Settings {
-		set[k] = v
-	}
-	fmt.Fprintf(s.w.Out, "Configuration data as of %s\n%s", s.w.Now().Format("2006-01-02T15:04:05"),
-		report.ShowConfig(set))
-	fmt.Fprintf(s.w.Out, "\nSlurmctld(primary) at %s is UP\n", info.Server)
-	return 0
-}
-
 func (s *session) showHostnames(_ context.Context, args []string) int {
 	expr := s.w.Getenv("SLURM_JOB_NODELIST")
 	if len(args) > 0 {
@@ -318,42 +293,6 @@ func (s *session) showHostlist(args []string, sorted bool) int {
 	} else {
 		fmt.Fprintln(s.w.Out, hostlist.Fold(names))
 	}
-	return 0
-}
-
-// write saves a job's script.
-func (s *session) write(ctx context.Context, args []string) int {
-	if len(args) < 2 || !strings.HasPrefix("batch_script", strings.ToLower(args[0])) {
-		fmt.Fprintf(s.w.Err, "invalid write argument:%s\n", strings.Join(args, " "))
-		return slurm.ExitError
-	}
-	c, err := s.client()
-	if err != nil {
-		s.w.Errorf("%v", err)
-		return slurm.ExitError
-	}
-	script, err := c.Script(ctx, args[1])
-	if err != nil {
-		fmt.Fprintf(s.w.Err, "job script retrieval failed: %s\n", jobText(err))
-		return slurm.ExitError
-	}
-	name := "slurm-" + args[1] + ".sh"
-	if len(args) > 2 {
-		name = args[2]
-	}
-	if name == "-" {
-		s.w.File().Write(script)
-		return 0
-	}
-	if !strings.HasPrefix(name, "/") {
-		name = s.w.Dir + "/" + name
-	}
-	if err := os.WriteFile(name, script, 0o700); err != nil {
-		s.w.Errorf("failed to open file `%s`: %v", name, err)
-		return slurm.ExitError
-	}
-	id, _ := strconv.Atoi(args[1])
-	fmt.Fprintf(s.w.Out, "batch script for job %d written to %s\n", id, name)
 	return 0
 }
 
