@@ -14,6 +14,7 @@ type User struct {
 	UID, GID uint32
 	Home     string
 	Shell    string
+	FullName string // of the person, as the account has it before its first comma
 }
 
 // Group is a group of accounts.
@@ -135,7 +136,8 @@ func parseUser(line string) *User {
 	if err1 != nil || err2 != nil {
 		return nil // a line of NIS (+name), or a broken one
 	}
-	return &User{Name: f[0], UID: uint32(uid), GID: uint32(gid), Home: f[5], Shell: f[6]}
+	full, _, _ := strings.Cut(f[4], ",")
+	return &User{Name: f[0], UID: uint32(uid), GID: uint32(gid), Home: f[5], Shell: f[6], FullName: full}
 }
 
 func parseGroup(line string) *Group {

@@ -22,7 +22,7 @@ func machine(t *testing.T, sources string) (*Book, func() int) {
 			t.Fatal(err)
 		}
 	}
-	write("passwd", "root:x:0:0:root:/root:/bin/bash\n+nis::::::\nann:x:1000:1000::/home/ann:/bin/sh\n", 0o644)
+	write("passwd", "root:x:0:0:root:/root:/bin/bash\n+nis::::::\nann:x:1000:1000:Ann Lee,,,:/home/ann:/bin/sh\n", 0o644)
 	write("group", "root:x:0:\nann:x:1000:\naudio:x:29:ann,bob\n", 0o644)
 	write("nsswitch.conf", "passwd: files "+sources+"\ngroup: files "+sources+" # more\n", 0o644)
 	write("getent", `#!/bin/sh
@@ -50,7 +50,7 @@ esac
 func TestFilesFirst(t *testing.T) {
 	b, calls := machine(t, "sss")
 	u, err := b.ByName("ann")
-	if err != nil || *u != (User{"ann", 1000, 1000, "/home/ann", "/bin/sh"}) {
+	if err != nil || *u != (User{"ann", 1000, 1000, "/home/ann", "/bin/sh", "Ann Lee"}) {
 		t.Fatalf("ann: %+v, %v", u, err)
 	}
 	if u, err := b.ByUID(0); err != nil || u.Name != "root" {
@@ -68,7 +68,7 @@ func TestDirectoryUsers(t *testing.T) {
 	b, calls := machine(t, "sss")
 	for range 3 {
 		u, err := b.ByUID(70001)
-		if err != nil || *u != (User{"bob", 70001, 70000, "/net/bob", "/bin/zsh"}) {
+		if err != nil || *u != (User{"bob", 70001, 70000, "/net/bob", "/bin/zsh", "Bob"}) {
 			t.Fatalf("uid 70001: %+v, %v", u, err)
 		}
 		if got, err := b.Groups(u); err != nil || !slices.Equal(got, []uint32{70000, 29, 70005}) {

@@ -22,6 +22,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/people"
 	"bireme.dev/bireme/internal/server/api/secrets"
 	"bireme.dev/bireme/internal/server/api/steps"
+	"bireme.dev/bireme/internal/server/api/usage"
 	"bireme.dev/bireme/internal/server/audit"
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/dstackapi"
@@ -99,6 +100,7 @@ type handlers struct {
 	cluster      *cluster.Cluster
 	metrics      *metrics.Metrics
 	diag         *diag.Diag
+	usage        *usage.Usage
 }
 
 // SetConfig makes other settings hold.
@@ -137,6 +139,7 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 		reservations: &nodes.Reservations{Base: b},
 		tokens:       &identity.Tokens{Base: b, Authority: d.Authority},
 		people:       &people.People{Base: b},
+		usage:        &usage.Usage{Base: b},
 		secrets:      &secrets.Secrets{Base: b, Vault: d.Vault},
 		events:       &events.Events{Base: b},
 		cluster: &cluster.Cluster{

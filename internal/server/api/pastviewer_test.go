@@ -46,6 +46,10 @@ var pastViewer = map[string]string{
 	"people.UpdateProject":  "checked by the viewer there",
 	"events.pastEvents":     "filtered when they are sent",
 	"jobs.withHistory":      "filtered by the viewer there",
+	"usage.Show":            "added up; rows are filtered by the viewer there",
+	"usage.outages":         "behind viewer.Nodes",
+	"usage.cluster":         "sums over nodes, behind viewer.SeesNodes",
+	"usage.reserved":        "sizes of a reservation that the caller sees",
 }
 
 // exemptFiles are the viewer itself, and files that find out who calls and whether a session may continue: they answer

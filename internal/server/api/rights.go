@@ -63,6 +63,8 @@ var rights = map[string]call.Right{
 	"GET /users/{name}":                         {Scope: core.ScopeRead},
 	"PATCH /users/{name}":                       {Scope: core.ScopeAdmin},
 	"GET /shares":                               {Scope: core.ScopeRead},
+	"GET /usage":                                {Scope: core.ScopeRead},
+	"GET /outages":                              {Scope: core.ScopeRead},
 	"DELETE /users/{name}":                      {Scope: core.ScopeAdmin},
 	"POST /users/{name}/take":                   {Scope: core.ScopeAdmin},
 	"GET /projects":                             {Scope: core.ScopeRead},

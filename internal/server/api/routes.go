@@ -219,6 +219,15 @@ func (a *API) table() []call.Route {
 			Handle: a.people.Shares, Query: call.PageQuery, Reply: client.ShareList{},
 		},
 		{
+			Method: "GET", Path: "/usage",
+			Summary: "What was used of the cluster between two moments (microseconds since 1970), by whom",
+			Handle:  a.usage.Show, Query: []string{"start", "end", "id", "gid", "node", "partition"}, Reply: client.Usage{},
+		},
+		{
+			Method: "GET", Path: "/outages", Summary: "When nodes were not in service", Handle: a.usage.ShowOutages,
+			Query: []string{"start", "end"}, Reply: client.OutageList{},
+		},
+		{
 			Method: "DELETE", Path: "/users/{name}", Summary: "Delete a user who has no unfinished job",
 			Handle: a.people.DropUser, Reply: call.OK{},
 		},

@@ -63,6 +63,16 @@ var pages = sync.OnceValue(func() map[string]Page {
 		"sdiag": {About: "Shows how the server fares: jobs, the planner's passes, and calls with the time they took."},
 		"seff":  {Use: "[OPTION...] JOB[_TASK]", About: "Tells how much of its CPUs and memory a job used."},
 		"sprio": {About: "Shows what the priorities of waiting jobs are made of."},
+		"sreport": {
+			Use: "[OPTION...] KIND REPORT [KEY=VALUE...]",
+			About: "Reports usage of whole hours that are over, yesterday's unless start= and end= say otherwise. Without " +
+				"words it reads commands from standard input.",
+			Notes: "cluster      AccountUtilizationByUser, UserUtilizationByAccount, UserUtilizationByWckey,\n" +
+				"             Utilization, WCKeyUtilizationByUser\n" +
+				"job          SizesByAccount, SizesByAccountAndWckey, SizesByWckey\n" +
+				"reservation  Utilization\n" +
+				"user         TopUsage",
+		},
 		"sshare": {About: "Shows what belongs to accounts and users, what they used, and the fair-share factor that " +
 			"follows."},
 		"scontrol": {
@@ -102,6 +112,12 @@ var texts = sync.OnceValue(func() map[string]string {
 		"sort-by-time2": "calls by the average time they took",
 		"sprio norm":    "factors between 0 and 1 instead of points", "weights": "the weights of the factors instead of jobs",
 		"sprio user": "NAMES|only jobs of these users", "sprio sort": "FIELDS|by these fields; -FIELD: descending",
+		"sreport all_clusters": "of all clusters; there is one", "sreport federation": "as all_clusters",
+		"sreport local": "of this cluster", "sreport cluster": "NAMES|of these clusters",
+		"sreport t":       "FORMAT|times as Seconds, Minutes, Hours, Percent, SecPer, MinPer or HourPer",
+		"sreport tres":    "NAMES|these resources instead of CPUs, or ALL",
+		"sreport quiet":   "nothing: it says little anyway",
+		"sreport verbose": "nothing: it says little anyway",
 		"sshare accounts": "NAMES|only these accounts", "sshare all": "all users", "sshare users": "NAMES|only these users",
 		"sshare Users": "users alone, without accounts", "sshare partition": "also the partition of an association",
 		"account": "NAMES|only jobs of these accounts", "accounts": "NAMES|only jobs of these accounts",

@@ -24,6 +24,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/sinfo"
 	"bireme.dev/bireme/internal/slurm/cmd/sprio"
 	"bireme.dev/bireme/internal/slurm/cmd/squeue"
+	"bireme.dev/bireme/internal/slurm/cmd/sreport"
 	"bireme.dev/bireme/internal/slurm/cmd/srun"
 	"bireme.dev/bireme/internal/slurm/cmd/sshare"
 	"bireme.dev/bireme/internal/slurm/getopt"
@@ -56,6 +57,7 @@ var commands = []command{
 	{name: "sinfo", run: sinfo.Run, options: sinfo.Options, listing: true, signals: true},
 	{name: "sprio", run: sprio.Run, options: sprio.Options, listing: true, signals: true},
 	{name: "squeue", run: squeue.Run, options: squeue.Options, listing: true, signals: true},
+	{name: "sreport", run: sreport.Run, options: sreport.Options, listing: true, signals: true},
 	{name: "srun", run: srun.Casting(sbcast.Run), signals: true},
 	{name: "sshare", run: sshare.Run, options: sshare.Options, listing: true, signals: true},
 }

@@ -75,10 +75,14 @@ func findTableField[R any](fields []TableField[R], name string) (found *TableFie
 func (t *Table[R]) Print(out io.Writer, rows []R) {
 	if !t.NoHeader {
 		t.line(out, func(c *TableColumn[R]) string {
-			if c.Title != "" {
-				return c.Title
+			title := c.Title
+			if title == "" {
+				title = c.Name
 			}
-			return c.Name
+			if w := max(c.Width, -c.Width); !t.Parsable && !t.Parsable2 && len(title) > w {
+				title = title[:w] // titles are cut without a mark
+			}
+			return title
 		})
 		if !t.Parsable && !t.Parsable2 {
 			t.line(out, func(c *TableColumn[R]) string { return strings.Repeat("-", max(c.Width, -c.Width)) })

@@ -191,6 +191,27 @@ func (v *Viewer) Reservation(name string) (*core.AdvanceReservation, error) {
 	return v.cutReservation(r), nil
 }
 
+// SeesPast reports whether the viewer sees a reservation that may be over.
+func (v *Viewer) SeesPast(r *core.AdvanceReservation) bool {
+	return v.seesReservation(func() bool { return v.canUse(r) })
+}
+
+// ReservedFor lists the members of projects that a reservation names, by project and user; none where it is for
+// groups.
+func (v *Viewer) ReservedFor(r *core.AdvanceReservation) (list []core.Spent) {
+	if len(r.Users)+len(r.Projects) == 0 {
+		return nil
+	}
+	for _, p := range v.Snap.Projects() {
+		for i := range p.Members {
+			if u := p.Members[i].User; r.Admits(u, func(top core.ProjectName) bool { return v.below(p.Name, top) }) {
+				list = append(list, core.Spent{Project: p.Name, User: u})
+			}
+		}
+	}
+	return list
+}
+
 // canUse reports whether a job of the viewer in any of their projects could run in a reservation.
 func (v *Viewer) canUse(r *core.AdvanceReservation) bool {
 	if len(r.Groups) > 0 {
