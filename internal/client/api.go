@@ -294,6 +294,8 @@ type NewStep struct {
 	MPI string `json:"mpi,omitempty"`
 	// where the nodes may reach the caller without the server between
 	Direct   *Direct `json:"direct,omitempty"`
+	Host     string  `json:"host,omitempty"` // the caller's, and its process: for those who look
+	PID      int32   `json:"pid,omitempty"`
 	OwnsJob  bool    `json:"owns_job,omitempty"` // the caller made the allocation: if it is lost, so is that
 	Exclude  string  `json:"exclude,omitempty"`
 	Relative int32   `json:"relative,omitempty"` // it begins with this node of the job
@@ -322,6 +324,11 @@ type NewStep struct {
 	// whose ranks continue from one to the next. What is said of streams and of the caller is said here for all.
 	Component int32     `json:"component,omitempty"`
 	Het       []NewStep `json:"het,omitempty"`
+}
+
+// UpdateStep is the body of PATCH /api/v1/jobs/{id}/steps/{step}; the step "all" stands for each that runs.
+type UpdateStep struct {
+	TimeLimit core.Seconds `json:"time_limit"` // from its start
 }
 
 // TaskProgram is what some tasks of a step run.

@@ -274,6 +274,13 @@ func (c *JobClient) NewStep(ctx context.Context, id string, s *NewStep) (*StepMa
 	return out, nil
 }
 
+// UpdateStep changes a step that runs; the step "all" stands for each of the job's.
+func (c *JobClient) UpdateStep(ctx context.Context, id, step string, u *UpdateStep) error {
+	return c.do(ctx, call{
+		method: "PATCH", path: jobPath(id, "/steps/"+url.PathEscape(step)), body: u, again: always,
+	}, nil)
+}
+
 // Steps lists a job's steps.
 func (c *JobClient) Steps(ctx context.Context, id string) (*StepList, error) {
 	return get[StepList](ctx, c, jobPath(id, "/steps"), nil)

@@ -183,6 +183,16 @@ type Step struct {
 	Attempt int32      `json:"attempt"`
 	// Holds is what it has to itself on each of Nodes while it runs; empty: it shares all with other steps.
 	Holds []StepHold `json:"holds,omitempty"`
+	// Options are what its srun said of it beside what it asks for.
+	Options StepOptions `json:"options,omitzero"`
+}
+
+// StepOptions are what srun says of a step that decides nothing about where it runs.
+type StepOptions struct {
+	TimeLimit    Seconds `json:"time_limit,omitempty"`   // from its start; 0: the job's, Forever: none of its own
+	Distribution string  `json:"distribution,omitempty"` // of tasks to nodes, as Slurm's -m
+	Host         string  `json:"host,omitempty"`         // where srun runs
+	PID          int32   `json:"pid,omitempty"`          // of srun
 }
 
 // IsArray reports whether the record stands for tasks that have not started.

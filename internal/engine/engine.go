@@ -320,6 +320,8 @@ func senderOf(in state.Input) core.UserName {
 		return in.By.User
 	case *state.CreateStep:
 		return in.By.User
+	case *state.UpdateStep:
+		return in.By.User
 	case *state.Cancel:
 		return in.By.User
 	case *state.AllocDone:

@@ -271,3 +271,21 @@ func TestStepLayout(t *testing.T) {
 		}
 	}
 }
+
+// A changed limit of a step reaches its node, beside the job's.
+func TestStepLimitIsChanged(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	n := s.Join("n1", core.Compute, false)
+	n.Connect()
+	id := s.Submit(func(in *client.Submit) { in.Spec.TimeLimit = 3600 })
+	n.AwaitLaunch(id, 1, wire.BatchStep)
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"x"}, Tasks: 1, Overlap: true}, nil)
+	n.AwaitLaunch(id, 1, "0")
+	s.Must("PATCH", "/api/v1/jobs/"+idText(id)+"/steps/0", client.UpdateStep{TimeLimit: 120}, nil)
+	var set wire.SetLimit
+	if err := n.AwaitFrame(wire.TypeSetLimit).Decode(&set); err != nil || set.Limit != time.Hour ||
+		set.Steps["0"] != 2*time.Minute {
+		t.Errorf("limit %+v, %v", set, err)
+	}
+}

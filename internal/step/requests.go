@@ -162,6 +162,9 @@ func (r requests) setLimit(m wire.SetLimit) error {
 	for _, s := range list {
 		k.mu.Lock()
 		s.limit = m.Limit
+		if own, ok := m.Steps[s.key.Step]; ok {
+			s.limit = own
+		}
 		k.mu.Unlock()
 		s.arm()
 	}

@@ -266,7 +266,8 @@ func changedLimit(t *testing.T, a *agent) {
 	l.Time.Limit = time.Hour
 	a.launch(l)
 	a.started(l.Key)
-	if r := a.ask(wire.TypeSetLimit, wire.SetLimit{Ref: 1, Job: 1, Limit: time.Millisecond}, 1); r.Code != "" {
+	own := map[string]time.Duration{wire.BatchStep: time.Millisecond, "0": time.Hour} // others keep the job's
+	if r := a.ask(wire.TypeSetLimit, wire.SetLimit{Ref: 1, Job: 1, Limit: time.Hour, Steps: own}, 1); r.Code != "" {
 		t.Fatalf("%+v", r)
 	}
 	if x, _ := a.exited(l.Key); x.Cause != wire.CauseTimeout || x.Signal != int(syscall.SIGTERM) {

@@ -187,6 +187,8 @@ type SetLimit struct {
 	Job     int64         `json:"job"`
 	Attempt int32         `json:"attempt"`
 	Limit   time.Duration `json:"limit"` // zero: none
+	// Steps are the limits of steps that have one of their own, by their names.
+	Steps map[string]time.Duration `json:"steps,omitempty"`
 }
 
 // Suspend stops or continues all processes of a job. Suspended time does not count against its limit.

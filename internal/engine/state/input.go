@@ -97,6 +97,14 @@ type CreateStep struct {
 	Rest []CreateStep `json:",omitempty"`
 }
 
+// UpdateStep changes the time limit of a numbered step that runs, or of all of a job's. Reply: none.
+type UpdateStep struct {
+	By        core.Identity
+	Job       core.JobID
+	Step      int32 // negative: all
+	TimeLimit core.Seconds
+}
+
 // StepsCreated is the reply to CreateStep: the step, and its parts in other components.
 type StepsCreated struct {
 	Steps []*core.Step
@@ -264,6 +272,7 @@ func (*Exited) input()      {}
 func (*NodeDone) input()    {}
 func (*AllocDone) input()   {}
 func (*CreateStep) input()  {}
+func (*UpdateStep) input()  {}
 func (*Register) input()    {}
 func (*NodeSilence) input() {}
 func (*Fenced) input()      {}

@@ -49,6 +49,7 @@ var inputs = []inputKind{
 	kindOf((*GPUUnused).apply), // a GPU is used too little
 	// Steps.
 	kindOf((*CreateStep).apply), // a numbered step of a running job
+	kindOf((*UpdateStep).apply), // its time limit
 	// Nodes.
 	kindOf((*PutNode).apply),    // a node of the config file
 	kindOf((*UpdateNode).apply), // drain, resume, down, reboot, power, …

@@ -38,6 +38,7 @@ var rights = map[string]call.Right{
 	"POST /jobs/{id}/steps":   {Scope: core.ScopeSubmit, Within: call.ByJob},
 	"POST /jobs/{id}/release": {Scope: core.ScopeSubmit, Within: call.ByJob},
 	// a terminal may be typed into
+	"PATCH /jobs/{id}/steps/{step}":      {Scope: core.ScopeSubmit, Within: call.ByJob},
 	"GET /jobs/{id}/steps/{step}/attach": {Scope: core.ScopeSubmit, Within: call.ByJob},
 	"GET /jobs/{id}/steps/{step}/resume": {Scope: core.ScopeSubmit, Within: call.ByJob},
 	"GET /streams/{key}":                 {Scope: core.ScopeSubmit, Within: call.Harmless},

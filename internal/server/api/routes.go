@@ -118,6 +118,10 @@ func (a *API) table() []call.Route {
 			Body: client.NewStep{}, Reply: client.StepMade{},
 		},
 		{
+			Method: "PATCH", Path: "/jobs/{id}/steps/{step}", Summary: "Change the time limit of a step, or of all",
+			Handle: a.steps.Update, Body: client.UpdateStep{}, Reply: call.OK{},
+		},
+		{
 			Method: "POST", Path: "/jobs/{id}/release", Summary: "Give an interactive allocation back",
 			Handle: a.control.Release, Body: client.Release{}, Reply: call.OK{},
 		},

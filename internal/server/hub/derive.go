@@ -2,6 +2,7 @@ package hub
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -32,7 +33,8 @@ func over(j *core.Job) bool { return j.State.Final() || j.Flags.Has(core.Requeue
 
 // derive returns the orders that follow from a job's change from old (nil: not known before) to j, and how far its end
 // has been ordered with them. busy reports whether steps of it may still run.
-func derive(old, j *core.Job, t told, busy bool, emit func(core.NodeName, order)) told {
+func derive(old, j *core.Job, t told, steps []*core.Step, emit func(core.NodeName, order)) told {
+	busy := busy(j, steps)
 	if j.Alloc == nil || !j.Live() {
 		return toldNothing
 	}
@@ -65,7 +67,7 @@ func derive(old, j *core.Job, t told, busy bool, emit func(core.NodeName, order)
 		each(j, emit, suspend(j, true))
 	}
 	if old != nil && old.Spec.TimeLimit != j.Spec.TimeLimit {
-		each(j, emit, setLimit(j))
+		each(j, emit, setLimit(j, steps))
 	}
 	return toldNothing
 }
@@ -100,7 +102,9 @@ func busy(j *core.Job, steps []*core.Step) bool {
 }
 
 // rejoin returns the orders for one node that has just told what it has: runs and knows tell about steps of the job.
-func rejoin(j *core.Job, node core.NodeName, runs bool, knows func(step string) bool, emit func(order)) {
+func rejoin(j *core.Job, steps []*core.Step, node core.NodeName, runs bool, knows func(step string) bool,
+	emit func(order),
+) {
 	switch {
 	case over(j) && runs:
 		emit(kill(j))
@@ -112,7 +116,7 @@ func rejoin(j *core.Job, node core.NodeName, runs bool, knows func(step string) 
 			emit(suspend(j, false))
 		}
 	case runs: // what may have changed while the node was away
-		emit(setLimit(j))
+		emit(setLimit(j, steps))
 		emit(suspend(j, j.State != core.Suspended))
 	}
 }
@@ -134,11 +138,30 @@ func suspend(j *core.Job, resume bool) order {
 	return order{typ: wire.TypeSuspend, header: wire.Suspend{Job: int64(j.ID), Attempt: j.Attempt, Resume: resume}}
 }
 
-func setLimit(j *core.Job) order {
-	return order{typ: wire.TypeSetLimit, header: wire.SetLimit{
-		Job: int64(j.ID), Attempt: j.Attempt,
-		Limit: limit(j.Spec.TimeLimit),
-	}}
+func setLimit(j *core.Job, steps []*core.Step) order {
+	set := wire.SetLimit{Job: int64(j.ID), Attempt: j.Attempt, Limit: limit(j.Spec.TimeLimit)}
+	for _, st := range steps {
+		if st.Options.TimeLimit == 0 || st.State.Final() || st.Attempt != j.Attempt {
+			continue
+		}
+		if set.Steps == nil {
+			set.Steps = map[string]time.Duration{}
+		}
+		set.Steps[strconv.Itoa(int(st.ID))] = stepLimit(j, st)
+	}
+	return order{typ: wire.TypeSetLimit, header: set}
+}
+
+// stepLimit is how long a step may last from its start: no longer than its job.
+func stepLimit(j *core.Job, st *core.Step) time.Duration {
+	own, left := limit(st.Options.TimeLimit), limit(j.Spec.TimeLimit)
+	if left > 0 { // the job's clock ran before the step began
+		left = max(1, left-j.Elapsed(st.Start))
+	}
+	if own == 0 || left > 0 && left < own {
+		return left
+	}
+	return own
 }
 
 // kill asks for the end of a job's processes. Its Ref is the job, so that the answer "there is none" is understood.

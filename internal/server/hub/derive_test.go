@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -133,7 +134,7 @@ func TestDerive(t *testing.T) {
 	}
 	for name, c := range cases {
 		var got []string
-		after := derive(c.old, c.now, c.told, busy(c.now, c.steps),
+		after := derive(c.old, c.now, c.told, c.steps,
 			func(n core.NodeName, o order) { got = append(got, orderText(n, o)) })
 		if g := strings.Join(got, " "); g != c.want || after != c.after {
 			t.Errorf("%s: %q and %d, want %q and %d", name, g, after, c.want, c.after)
@@ -168,7 +169,7 @@ func TestRejoin(t *testing.T) {
 	}
 	for name, c := range cases {
 		var got []string
-		rejoin(c.job, c.node, c.runs, func(step string) bool { return c.knows == step }, func(o order) {
+		rejoin(c.job, nil, c.node, c.runs, func(step string) bool { return c.knows == step }, func(o order) {
 			got = append(got, strings.TrimPrefix(orderText("", o), ":"))
 		})
 		if g := strings.Join(got, " "); g != c.want {
@@ -236,4 +237,28 @@ func TestBlobsAreBounded(t *testing.T) {
 			t.Errorf("old blobs keep new ones out: %d bytes wait", b.held)
 		}
 	})
+}
+
+// A step with a limit of its own keeps it when its job's limit is told again, and lasts no longer than the job.
+func TestSetLimitHasThoseOfSteps(t *testing.T) {
+	t.Parallel()
+	j := with(job("a"), func(j *core.Job) {
+		j.Spec = &core.Spec{TimeLimit: 600}
+		j.Start = core.At(time.Unix(1000, 0))
+	})
+	step := func(id int32, limit core.Seconds, after time.Duration) *core.Step {
+		return &core.Step{
+			ID: id, Attempt: j.Attempt, State: core.Running, Start: j.Start.Add(after),
+			Options: core.StepOptions{TimeLimit: limit},
+		}
+	}
+	ended := step(4, 60, 0)
+	ended.State = core.Completed
+	got := setLimit(j, []*core.Step{
+		step(0, 60, 0), step(1, 0, 0), step(2, 540, 2*time.Minute), step(3, core.Forever, time.Minute), ended,
+	}).header.(wire.SetLimit)
+	want := map[string]time.Duration{"0": time.Minute, "2": 8 * time.Minute, "3": 9 * time.Minute}
+	if got.Limit != 10*time.Minute || !maps.Equal(got.Steps, want) {
+		t.Errorf("limit %v, steps %v, want 10m and %v", got.Limit, got.Steps, want)
+	}
 }

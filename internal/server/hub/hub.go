@@ -216,6 +216,8 @@ func (h *Hub) Publish(p *engine.Published) {
 		case k == nil:
 		case over(k.job):
 			h.change(k.job, p.Snapshot)
+		case s.State == core.Running && s.Options.TimeLimit != 0: // it may have changed
+			_ = h.order(k.job, setLimit(k.job, p.Snapshot.LiveSteps(s.Job))) // as below
 		case s.State == core.NodeFail && s.Attempt == k.job.Attempt: // its job continues, and some of it may too
 			// a node that is away learns of it when it is back
 			_ = h.order(k.job, killStep(k.job, strconv.Itoa(int(s.ID)), "DUE TO NODE FAILURE"))
@@ -233,7 +235,7 @@ func (h *Hub) change(j *core.Job, snap *state.Snapshot) {
 	if old == nil && j.Alloc == nil {
 		return // most changes: something waits
 	}
-	t = derive(old, j, t, busy(j, snap.LiveSteps(j.ID)), func(name core.NodeName, o order) {
+	t = derive(old, j, t, snap.LiveSteps(j.ID), func(name core.NodeName, o order) {
 		if n := h.nodes[name]; n != nil && n.conn != nil {
 			n.conn.queue(o)
 		}

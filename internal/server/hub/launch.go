@@ -138,7 +138,7 @@ func (b *launchBuilder) stepLaunch(all []slurm.StepPart, part, at int, now core.
 		l.Time.Limit = max(1, l.Time.Limit-j.Elapsed(now))
 	}
 	left := l.Time.Limit
-	if t := limit(ask.TimeLimit); t > 0 && (l.Time.Limit == 0 || t < l.Time.Limit) {
+	if t := limit(st.Options.TimeLimit); t > 0 && (l.Time.Limit == 0 || t < l.Time.Limit) {
 		l.Time.Limit = t
 	}
 	if w := j.Spec.More().Signal; w != nil && !w.All && left > 0 { // it comes before the end of the job, not of the step

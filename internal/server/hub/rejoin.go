@@ -76,7 +76,7 @@ func (k *conn) rejoinAll(has held) (lost []*core.Step) {
 		if now, live := snap.Job(id); !live || now.Attempt != j.Attempt || now.Alloc == nil || over(now) != over(j) {
 			continue // the hub has yet to learn of it, and queues what follows then
 		}
-		rejoin(j, k.who.Name, has.runs[attemptKey{int64(j.ID), j.Attempt}], func(step string) bool {
+		rejoin(j, snap.LiveSteps(id), k.who.Name, has.runs[attemptKey{int64(j.ID), j.Attempt}], func(step string) bool {
 			return has.knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step}]
 		}, func(o order) { derived = append(derived, o) })
 		for _, st := range snap.LiveSteps(id) {

@@ -34,6 +34,7 @@ import (
 //	! what it writes to standard error
 //	[1]                  its exit code, if it is not 0
 //	* end 3 1            the script of job 3 ends with code 1; await 3 PENDING: waits for a state
+//	* step 3 name=x      makes a step in job 3, with fields of client.NewStep by their JSON names
 //
 // A line "~ TEXT" stands for one that the regular expression TEXT matches. There are four nodes of 4 CPUs and the
 // partitions main, short and debug; "* conf TEXT" adds a line to slurm.conf, "* append TEXT" does when the case has
@@ -203,6 +204,8 @@ func (r *findingRun) do(words []string) {
 			r.t.Fatalf("%q: no such state", words)
 		}
 		r.s.AwaitState(job(), st)
+	case "step":
+		r.makeStep(words[1], words[2:])
 	case "end":
 		id := job()
 		r.s.AwaitState(id, core.Running)
@@ -214,6 +217,22 @@ func (r *findingRun) do(words []string) {
 	default:
 		r.t.Fatalf("%q is no line of a finding", words)
 	}
+}
+
+// makeStep makes a step as srun does, whose tasks the faked nodes never run.
+func (r *findingRun) makeStep(job string, fields []string) {
+	r.t.Helper()
+	body := map[string]any{"name": "sleep", "argv": []string{"sleep"}, "tasks": 1, "host": "login", "pid": 4711}
+	for _, f := range fields {
+		key, value, _ := strings.Cut(f, "=")
+		body[key] = value
+		if n, err := strconv.Atoi(value); err == nil {
+			body[key] = n
+		} else if value == "true" {
+			body[key] = true
+		}
+	}
+	r.s.Must("POST", "/api/v1/jobs/"+job+"/steps", body, nil)
 }
 
 // check runs a command line and compares what it leaves.

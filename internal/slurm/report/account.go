@@ -200,7 +200,7 @@ func (r *AcctRow) size() size {
 		}
 		return z
 	}
-	return size{nodes: int32(len(r.Step.Step.Nodes)), cpus: r.Step.Step.CPUs}
+	return r.Step.size()
 }
 
 // startText is the start as sacct writes it: None for a job that ended without one.

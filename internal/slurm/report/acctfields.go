@@ -233,6 +233,9 @@ func allocTRES(r *AcctRow) string {
 		return ""
 	}
 	z := r.size()
+	if r.Step != nil {
+		return z.stepTRES()
+	}
 	return z.tres(true)
 }
 

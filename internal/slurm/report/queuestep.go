@@ -95,10 +95,18 @@ var QueueStepFields = []Field[StepRow]{
 	{Letter: 'M', Name: "TimeUsed", Title: "TIME", Value: func(r *StepRow) string {
 		return grammar.FormatElapsed(r.Elapsed())
 	}},
-	{Letter: 'l', Name: "TimeLimit", Title: "TIME_LIMIT", Value: func(*StepRow) string { return "UNLIMITED" }},
+	{Letter: 'l', Name: "TimeLimit", Title: "TIME_LIMIT", Value: func(r *StepRow) string {
+		return r.limit(grammar.FormatLimit)
+	}},
 	{Letter: 'N', Name: "NodeList", Title: "NODELIST", Value: (*StepRow).NodeList},
 	{Letter: 'S', Name: "StartTime", Title: "START_TIME", Value: func(r *StepRow) string {
 		return TimeText(r.start(), "N/A")
+	}},
+	{Letter: 'b', Name: "tres-per-node", Title: "TRES_PER_JOB", Value: func(r *StepRow) string {
+		if r.Step == nil {
+			return "(null)"
+		}
+		return orNull(r.gresPerNode())
 	}},
 	{Letter: 'A', Name: "NumTasks", Title: "TASKS", Value: func(r *StepRow) string { return num(r.Tasks()) }},
 }

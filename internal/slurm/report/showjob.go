@@ -332,26 +332,6 @@ func zeroText(m core.Bytes) string {
 	return memText(m)
 }
 
-// ShowStep prints a step as scontrol show step does.
-func ShowStep(r *StepRow, o ShowOptions) string {
-	nodes, tres := int32(1), "(null)"
-	cpus := int32(0)
-	if r.Step != nil {
-		nodes, cpus = int32(len(r.Step.Nodes)), r.Step.CPUs
-		tres = fmt.Sprintf("cpu=%d,node=%d", cpus, nodes)
-	}
-	return block([]string{
-		fmt.Sprintf("StepId=%s UserId=%d StartTime=%s TimeLimit=UNLIMITED", r.ID(), r.Job.Spec.UID,
-			TimeText(r.start(), "Unknown")),
-		fmt.Sprintf("State=%s Partition=%s NodeList=%s", r.State(), partitionOf(&r.Job.Job), r.NodeList()),
-		fmt.Sprintf("Nodes=%d CPUs=%d Tasks=%d Name=%s Network=(null)", nodes, cpus, r.Tasks(), r.Title()),
-		"TRES=" + tres,
-		"ResvPorts=(null)",
-		"CPUFreqReq=Default",
-		"SrunHost:Pid=(null):0",
-	}, o.OneLine)
-}
-
 // switchText is --switches as scontrol shows it: the count, and the time to wait if one was given.
 func switchText(l core.SwitchLimit) string {
 	if l.Fault() != nil || l.Wait() == core.Forever {

@@ -208,20 +208,33 @@ func (z *size) add(name string, n int64) {
 
 // tres writes cpu=8,mem=800M,node=2,billing=8,gres/gpu=4; sorted is sacct's order, by name.
 func (z *size) tres(sorted bool) string {
-	type item struct{ name, value string }
-	items := []item{{"cpu", strconv.Itoa(int(z.cpus))}}
+	items := z.items()
+	items = slices.Insert(items, len(items)-len(z.gres), tresItem{"billing", strconv.Itoa(int(z.cpus))})
+	return joinTRES(items, sorted)
+}
+
+// stepTRES is that of a step: it is not charged by itself.
+func (z *size) stepTRES() string { return joinTRES(z.items(), true) }
+
+type tresItem struct{ name, value string }
+
+func (z *size) items() []tresItem {
+	items := []tresItem{{"cpu", strconv.Itoa(int(z.cpus))}}
 	if z.mem > 0 {
-		items = append(items, item{"mem", memText(z.mem)})
+		items = append(items, tresItem{"mem", memText(z.mem)})
 	}
 	if z.nodes > 0 {
-		items = append(items, item{"node", strconv.Itoa(int(z.nodes))})
+		items = append(items, tresItem{"node", strconv.Itoa(int(z.nodes))})
 	}
-	items = append(items, item{"billing", strconv.Itoa(int(z.cpus))})
 	for _, n := range sortedKeys(z.gres) {
-		items = append(items, item{"gres/" + n, strconv.FormatInt(z.gres[n], 10)})
+		items = append(items, tresItem{"gres/" + n, strconv.FormatInt(z.gres[n], 10)})
 	}
+	return items
+}
+
+func joinTRES(items []tresItem, sorted bool) string {
 	if sorted {
-		slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(a.name, b.name) })
+		slices.SortStableFunc(items, func(a, b tresItem) int { return cmp.Compare(a.name, b.name) })
 	}
 	var b strings.Builder
 	for i, it := range items {

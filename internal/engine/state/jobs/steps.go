@@ -40,6 +40,7 @@ func (ed *Editor) PrepareStep(by core.Identity, step *core.Step, request *core.S
 			return nil, err
 		}
 		st = *placed
+		st.Options = step.Options
 	}
 	if err := speccheck.Step(&st); err != nil {
 		return nil, err

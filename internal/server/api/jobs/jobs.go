@@ -66,6 +66,11 @@ func (a *Jobs) List(w http.ResponseWriter, r *http.Request, who *call.Caller) (a
 	return out, err
 }
 
+// Live returns the live jobs that a reference names.
+func (a *Jobs) Live(v *view.Viewer, ref selection.JobRef) []*core.Job {
+	return a.selectLive(v, &selection.Selection{Refs: []selection.JobRef{ref}})
+}
+
 // selectLive returns the live jobs that match and that the viewer sees, by ascending id. A few plain ids are looked up,
 // not searched for.
 func (a *Jobs) selectLive(v *view.Viewer, sel *selection.Selection) []*core.Job {

@@ -218,7 +218,7 @@ func (a *Control) UpdateJob(_ http.ResponseWriter, r *http.Request, who *call.Ca
 	if err != nil {
 		return nil, err
 	}
-	live := a.Jobs.selectLive(v, &selection.Selection{Refs: []selection.JobRef{ref}})
+	live := a.Jobs.Live(v, ref)
 	if len(live) == 0 {
 		ended, _, err := a.Jobs.Find(r.Context(), v, text, 0)
 		if err != nil {

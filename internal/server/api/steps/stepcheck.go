@@ -40,6 +40,7 @@ var (
 		{"stdin", maxStepPath, func(s *client.NewStep) string { return s.Stdin }},
 		{"stdout", maxStepPath, func(s *client.NewStep) string { return s.Stdout }},
 		{"stderr", maxStepPath, func(s *client.NewStep) string { return s.Stderr }},
+		{"host", maxStepName, func(s *client.NewStep) string { return s.Host }},
 		{"umask", maxStepName, func(s *client.NewStep) string { return s.Umask }},
 		{"mpi", maxStepName, func(s *client.NewStep) string { return s.MPI }},
 		{"gpu_bind", maxStepText, func(s *client.NewStep) string { return s.GPUBind }},
@@ -59,6 +60,7 @@ var (
 		{"tasks_per_gpu", 1 << 16, func(s *client.NewStep) int64 { return int64(s.TasksPerGPU) }},
 		{"component", jobs.MaxStepParts, func(s *client.NewStep) int64 { return int64(s.Component) }},
 		{"relative", 1 << 20, func(s *client.NewStep) int64 { return int64(s.Relative) }},
+		{"pid", math.MaxInt32, func(s *client.NewStep) int64 { return int64(s.PID) }},
 		{"mem_per_node", maxStepMemory, func(s *client.NewStep) int64 { return int64(s.MemPerNode) }},
 		{"mem_per_cpu", maxStepMemory, func(s *client.NewStep) int64 { return int64(s.MemPerCPU) }},
 	}
@@ -97,6 +99,7 @@ func badStep(name, format string, args ...any) error {
 
 // checkStep refuses what no step may ask for, before anything is computed from it.
 func checkStep(ask *client.NewStep) error {
+	ask.Host = plaintext.Cell(ask.Host)
 	ask.Name = plaintext.Cell(ask.Name) // it is a program's name unless somebody says another: it is mended, not refused
 	for i := range stepTexts {
 		if f := &stepTexts[i]; len(f.get(ask)) > f.most {

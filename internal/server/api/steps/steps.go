@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
@@ -39,6 +40,40 @@ func (a *Steps) List(_ http.ResponseWriter, r *http.Request, who *call.Caller) (
 	}
 	steps, err := a.Jobs.StepsOf(r.Context(), v.Snap, list)
 	return &client.StepList{Steps: steps, Now: a.Now(v.Snap)}, err
+}
+
+// Update changes the time limit of a step that runs, or of all steps of a job.
+func (a *Steps) Update(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	var in client.UpdateStep
+	if err := call.Decode(r, &in); err != nil {
+		return nil, err
+	}
+	v, err := a.Viewer(who)
+	if err != nil {
+		return nil, err
+	}
+	up := &state.UpdateStep{By: who.Identity, Step: -1, TimeLimit: in.TimeLimit}
+	if word := r.PathValue("step"); word != "all" {
+		n, err := strconv.ParseInt(word, 10, 32)
+		if err != nil || n < 0 {
+			return nil, core.Errorf(core.Invalid, "step %.40q: expected a number, or all", word).Because("invalid_job_id")
+		}
+		up.Step = int32(n)
+	}
+	ref, err := selection.ParseRef(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	live := a.Jobs.Live(v, ref)
+	if len(live) != 1 {
+		return nil, core.Errorf(core.NotFound, "there is no live job %s", r.PathValue("id")).Because("invalid_job_id")
+	}
+	up.Job = live[0].ID
+	if _, err := engine.Do(r.Context(), a.Engine, up); err != nil {
+		return nil, err
+	}
+	who.Changed(live[0])
+	return call.OK{}, nil
 }
 
 // part is a step in one job on its way: a step over components of a het job has several.
@@ -126,7 +161,11 @@ func (a *Steps) makeParts(ctx context.Context, parts []*part, id core.JobID, who
 		if err != nil {
 			return nil, err
 		}
-		list[i] = state.CreateStep{By: who.Identity, Step: &core.Step{Job: p.job.ID, Name: p.ask.Name}, Request: request}
+		list[i] = state.CreateStep{By: who.Identity, Step: &core.Step{
+			Job: p.job.ID, Name: p.ask.Name, Options: core.StepOptions{
+				TimeLimit: p.ask.TimeLimit, Distribution: p.ask.Distribution, Host: p.ask.Host, PID: p.ask.PID,
+			},
+		}, Request: request}
 	}
 	list[0].Rest = list[1:]
 	reply, err := engine.Do(ctx, a.Engine, &list[0])

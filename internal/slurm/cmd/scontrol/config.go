@@ -252,36 +252,9 @@ func (s siteConfig) write(ctx context.Context, args []string) int {
 		return slurm.ExitError
 	case strings.HasPrefix("config", word):
 		return s.writeConfig(ctx, args[1:])
-	case !strings.HasPrefix("batch_script", word) || len(args) < 2:
-		fmt.Fprintf(s.w.Err, "invalid write argument:%s\n", strings.Join(args, " "))
-		return slurm.ExitError
+	case strings.HasPrefix("batch_script", word):
+		return jobVerbs{s.session}.writeScript(ctx, args[1:])
 	}
-	c, err := s.client()
-	if err != nil {
-		s.w.Errorf("%v", err)
-		return slurm.ExitError
-	}
-	script, err := c.Script(ctx, args[1])
-	if err != nil {
-		fmt.Fprintf(s.w.Err, "job script retrieval failed: %s\n", jobText(err))
-		return slurm.ExitError
-	}
-	name := "slurm-" + args[1] + ".sh"
-	if len(args) > 2 {
-		name = args[2]
-	}
-	if name == "-" {
-		s.w.File().Write(script)
-		return 0
-	}
-	if !strings.HasPrefix(name, "/") {
-		name = s.w.Dir + "/" + name
-	}
-	if err := os.WriteFile(name, script, 0o700); err != nil {
-		s.w.Errorf("failed to open file `%s`: %v", name, err)
-		return slurm.ExitError
-	}
-	id, _ := strconv.Atoi(args[1])
-	fmt.Fprintf(s.w.Out, "batch script for job %d written to %s\n", id, name)
-	return 0
+	fmt.Fprintf(s.w.Err, "invalid write argument:%s\n", args[0])
+	return slurm.ExitError
 }

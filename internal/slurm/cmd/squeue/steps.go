@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ func (q *query) showSteps(ctx context.Context, w *cmd.World, c *client.Client, o
 	})
 	slices.SortStableFunc(rows, func(a, b report.StepRow) int {
 		return cmp.Or(cmp.Compare(a.Job.Spec.Partition.String(), b.Job.Spec.Partition.String()),
-			cmp.Compare(a.Job.ID, b.Job.ID))
+			cmp.Compare(a.Job.ID, b.Job.ID), cmp.Compare(stepRank(&a), stepRank(&b)))
 	})
 	cols, bad := report.ParseFormat(report.QueueStepFields, q.stepFormat)
 	for _, letter := range bad {
@@ -44,6 +45,14 @@ func (q *query) showSteps(ctx context.Context, w *cmd.World, c *client.Client, o
 		out.Write(line)
 	}
 	return 0
+}
+
+// stepRank puts a job's numbered steps before its batch step, as squeue does.
+func stepRank(r *report.StepRow) int64 {
+	if r.Step == nil {
+		return math.MaxInt64
+	}
+	return int64(r.Step.ID)
 }
 
 func jobOf(stepID string) string { id, _, _ := strings.Cut(stepID, "."); return id }

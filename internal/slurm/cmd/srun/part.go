@@ -176,6 +176,7 @@ func (s *run) askFor(p *part) *client.NewStep {
 		Distribution: r.Spec.More().Distribution, Umask: lookupVar(env, "SLURM_UMASK"),
 		TaskProlog: r.Step.TaskProlog, TaskEpilog: r.Step.TaskEpilog, Container: r.Step.Container,
 		PreserveEnv: r.Step.PreserveEnv, OwnsJob: !s.inside, Programs: p.programs, Component: p.group,
+		Host: s.w.Host, PID: int32(os.Getpid()),
 	}
 	more, opt := sh.Wide(), r.Spec.More().SlurmOption
 	ask.Exclude, ask.Relative = r.Spec.More().Exclude, int32(r.Step.Relative)

@@ -1,0 +1,130 @@
+package scontrol
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/report"
+)
+
+func (s jobVerbs) showJobs(ctx context.Context, args []string) int {
+	c, err := s.client()
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	var list *client.JobList
+	if len(args) > 0 {
+		list, err = c.Job(ctx, args[0])
+		if core.CodeOf(err) == core.NotFound {
+			err = core.Errorf(core.NotFound, "no such job").Because(slurm.ReasonInvalidJobID)
+		}
+	} else {
+		list, err = c.Jobs(ctx, client.JobsQuery{History: true, Since: s.w.Now().Add(-cmd.MinJobAge)})
+	}
+	if err != nil {
+		return s.w.LoadFailed("slurm_load_jobs error", err)
+	}
+	list.Jobs = slices.DeleteFunc(list.Jobs, func(j client.Job) bool { return j.Spec == nil })
+	// An array shows the tasks that wait first, then those that started, the last one first.
+	slices.SortStableFunc(list.Jobs, func(a, b client.Job) int {
+		if base(&a) != base(&b) || a.Array == nil || b.Array == nil {
+			return cmp.Compare(base(&a), base(&b))
+		}
+		return cmp.Or(cmp.Compare(len(b.Array.Tasks.Ranges()), len(a.Array.Tasks.Ranges())), cmp.Compare(b.ID, a.ID))
+	})
+	s.show.Now = cmp.Or(list.Now, core.At(s.w.Now()))
+	out := bufio.NewWriter(s.w.Out)
+	defer out.Flush()
+	if s.json {
+		info, err := c.Cluster(ctx)
+		if err != nil {
+			return s.w.LoadFailed("slurm_load_jobs error", err)
+		}
+		jobs := []report.JobJSON{}
+		for i := range list.Jobs {
+			jobs = append(jobs, report.JobToJSON(&list.Jobs[i], info.Name))
+		}
+		return cmd.PrintJSON(out, "jobs", jobs)
+	}
+	if len(list.Jobs) == 0 {
+		fmt.Fprintln(out, "No jobs in the system")
+	}
+	derived := map[core.JobID]core.Exit{}
+	for i := range list.Steps {
+		derived[list.Steps[i].Job] = report.Worse(derived[list.Steps[i].Job], list.Steps[i].Exit)
+	}
+	for i := range list.Jobs {
+		s.show.Derived = derived[list.Jobs[i].ID]
+		out.WriteString(report.ShowJob(&list.Jobs[i], s.show))
+	}
+	return 0
+}
+
+func base(j *client.Job) core.JobID {
+	if j.Array != nil {
+		return j.Array.Base
+	}
+	return j.ID
+}
+
+// writeScript saves a job's script: slurm-ID.sh, a file that is named, or - for standard output.
+func (s jobVerbs) writeScript(ctx context.Context, args []string) int {
+	switch {
+	case len(args) == 0:
+		fmt.Fprintln(s.w.Err, "too few arguments for keyword:write")
+		return slurm.ExitError
+	case len(args) > 2:
+		fmt.Fprintln(s.w.Err, "too many arguments for keyword:write")
+		return slurm.ExitError
+	}
+	c, err := s.client()
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	script, err := c.Script(ctx, args[0])
+	if err != nil {
+		fmt.Fprintf(s.w.Err, "job script retrieval failed: %s\n", jobText(err))
+		return slurm.ExitError
+	}
+	name := "slurm-" + args[0] + ".sh"
+	if len(args) > 1 {
+		name = args[1]
+	}
+	if name == "-" {
+		s.w.File().Write(script)
+		return 0
+	}
+	path := name
+	if !strings.HasPrefix(path, "/") {
+		path = s.w.Dir + "/" + path
+	}
+	if err := os.WriteFile(path, script, 0o644); err != nil {
+		fmt.Fprintf(s.w.Err, "failed to open file `%s`: %s\n", name, errnoText(err))
+		return slurm.ExitError
+	}
+	fmt.Fprintf(s.w.Out, "batch script for job %s written to %s\n", args[0], name)
+	return 0
+}
+
+// errnoText is what the system says of a failure, as C programs write it.
+func errnoText(err error) string {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return err.Error()
+	}
+	text := errno.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
+}
