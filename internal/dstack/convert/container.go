@@ -128,10 +128,18 @@ func (b *builder) script() string {
 	if b.s.Nodes() == 1 || b.contains { // the first of several containers starts it in the others
 		return head + body
 	}
-	// A batch script runs on the first node; a step takes the commands to all of them, and fails when one node does.
-	return head + `exec "${BIREME_EXE:-bireme}" srun --ntasks-per-node=1 --kill-on-bad-exit=1 ` + config.QuoteWord(shell) +
-		" -c " + config.QuoteWord("export DSTACK_NODE_RANK=$SLURM_NODEID\n"+hostfile+body) + "\n"
+	// A batch script runs on the first node; a step takes the commands to all of them, and fails when one node does, with
+	// that node's status. It overlaps with the steps that the commands make.
+	return head + "export BIREME_STEP_STATUS=first\n" +
+		`exec "${BIREME_EXE:-bireme}" srun --overlap --ntasks-per-node=1 --kill-on-bad-exit=1 ` +
+		config.QuoteWord(shell) + " -c " +
+		config.QuoteWord("export DSTACK_NODE_RANK=$SLURM_NODEID\n"+ownBinding+hostfile+body) + "\n"
 }
+
+// ownBinding lets an srun of the commands bind its tasks by its own step, not as the step that the commands are in, and
+// end as any srun does.
+const ownBinding = "unset BIREME_STEP_STATUS SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE " +
+	"SLURM_CPU_BIND_VERBOSE\n"
 
 // join makes one text of commands, each of which runs if the one before it succeeded.
 func join(commands []string) string {

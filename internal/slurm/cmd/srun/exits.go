@@ -47,7 +47,14 @@ type exits struct {
 	oom     bool
 	ended   map[int32]bool
 	bad     map[int32]bool // those that did not end well
+	// byFirst is for a caller that stands for the step: the result is that of the first task that did not end well, and
+	// not of those that were ended because of it.
+	byFirst bool
+	first   core.Exit
 }
+
+// statusVariable asks for the status of the first task that failed.
+const statusVariable = "BIREME_STEP_STATUS"
 
 func (x *exits) add(t wire.TaskExit) {
 	if x.ended[t.Rank] { // an agent that was started since tells again
@@ -57,6 +64,9 @@ func (x *exits) add(t wire.TaskExit) {
 	x.code = max(x.code, t.Exit.Code)
 	x.signal = max(x.signal, t.Exit.Signal)
 	if t.Exit.Code != 0 || t.Exit.Signal != 0 {
+		if len(x.bad) == 0 {
+			x.first = t.Exit
+		}
 		x.bad[t.Rank] = true
 	}
 	if x.bad[t.Rank] || x.step != "" {
@@ -138,6 +148,10 @@ func (x *exits) result() (int, core.Exit) {
 	switch {
 	case x.oom:
 		return exitOOM, core.ExitOOM
+	case x.byFirst && x.first.Signal != 0:
+		return 128 + int(x.first.Signal), x.first
+	case x.byFirst:
+		return int(x.first.Code), x.first
 	case x.signal != 0:
 		return 128 + int(x.signal), core.Exit{Signal: x.signal}
 	}

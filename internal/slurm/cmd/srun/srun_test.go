@@ -382,3 +382,32 @@ func TestImmediate(t *testing.T) {
 		t.Errorf("got %+v, %d cancels", got, len(p.cancels))
 	}
 }
+
+// TestResultByFirst: srun ends with the highest signal or code of its tasks; for a caller that stands for the step it
+// is that of the task that failed first.
+func TestResultByFirst(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		ends  []core.Exit
+		code  int // as srun
+		first int
+	}{
+		"one fails, the other is ended": {[]core.Exit{{Code: 5}, {Signal: 15}}, 143, 5},
+		"one is killed":                 {[]core.Exit{{}, {Signal: 9}, {Code: 3}}, 137, 137},
+		"all is well":                   {[]core.Exit{{}, {}}, 0, 0},
+	} {
+		for _, byFirst := range []bool{false, true} {
+			x := exits{ended: map[int32]bool{}, bad: map[int32]bool{}, byFirst: byFirst}
+			for rank, e := range tc.ends {
+				x.add(wire.TaskExit{Rank: int32(rank), Exit: e})
+			}
+			want := tc.code
+			if byFirst {
+				want = tc.first
+			}
+			if got, _ := x.result(); got != want {
+				t.Errorf("%s, by first %v: %d, want %d", name, byFirst, got, want)
+			}
+		}
+	}
+}

@@ -86,7 +86,9 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 		p.nodes += len(part.made.Step.Nodes)
 	}
 	p.out = s.newOutput()
-	p.exits = exits{w: s.w, ended: map[int32]bool{}, bad: map[int32]bool{}}
+	p.exits = exits{
+		w: s.w, ended: map[int32]bool{}, bad: map[int32]bool{}, byFirst: s.w.Getenv(statusVariable) == "first",
+	}
 	if s.r.Ask.Verbose > 0 {
 		p.exits.step = s.stepName()
 		s.tellLaunch()
