@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/agent/launcher"
@@ -73,7 +74,11 @@ func (c *containers) lookPending() []wire.Doing {
 		}
 		c.mu.Unlock()
 		if text != told || text == "" {
-			news = append(news, wire.Doing{Key: k, Text: text, Ports: c.portsOf(k.String())})
+			d := wire.Doing{Key: k, Text: text, Ports: c.portsOf(k.String())}
+			if strings.HasPrefix(text, launcher.Fetching) {
+				d.Pull = c.pullOf(k)
+			}
+			news = append(news, d)
 		}
 	}
 	return news
@@ -85,6 +90,17 @@ func (c *containers) doing(k wire.Key) (string, bool) {
 		return string(b), true
 	}
 	return c.makers.said(k, launcher.DoingFile)
+}
+
+// pullOf reads how far the image of a launch is; nothing but that it comes is known of those that makers fetch.
+func (c *containers) pullOf(k wire.Key) *wire.Pull {
+	p := new(wire.Pull)
+	if b, err := os.ReadFile(filepath.Join(standin.Folder(c.dir, k), standin.PullFile)); err == nil {
+		if json.Unmarshal(b, p) != nil {
+			return new(wire.Pull)
+		}
+	}
+	return p
 }
 
 // portsOf reads where the ports of a container are found.

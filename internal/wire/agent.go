@@ -154,8 +154,17 @@ type OpenStream struct {
 type Doing struct {
 	Key  Key    `json:"key"`
 	Text string `json:"text,omitempty"`
+	Pull *Pull  `json:"pull,omitempty"` // of the image; nil: that is not what is done
 	// Ports are told once they are known.
 	Ports []core.Published `json:"ports,omitempty"`
+}
+
+// Pull is how far the image of a launch is, in bytes. Without a total nothing is known yet.
+type Pull struct {
+	Downloaded int64 `json:"downloaded"`
+	Extracted  int64 `json:"extracted"`
+	Total      int64 `json:"total"` // of the layers known so far
+	Final      bool  `json:"final"` // all layers are known
 }
 
 // Problem is something an operator should know about a node.

@@ -3,6 +3,7 @@
 package containers
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -43,6 +44,23 @@ func TestImages(t *testing.T) {
 	c.Eventually("it is told what is done", func() (bool, string) {
 		why := p.Run("bireme", "why", id)
 		return strings.Contains(why, "fetching image "+refs["first"]), why
+	})
+	c.Eventually("the run is pulling", func() (bool, string) {
+		var run struct {
+			Status string
+			Latest struct {
+				Status string
+				Pull   struct {
+					Done  int64 `json:"downloaded_bytes"`
+					Total int64 `json:"total_bytes"`
+					Final bool  `json:"is_total_bytes_final"`
+				} `json:"image_pull_progress"`
+			} `json:"latest_job_submission"`
+		}
+		out := p.Run("bireme", "run", "get", "slow", "--json")
+		err := json.Unmarshal([]byte(out), &run)
+		return err == nil && run.Status == "provisioning" && run.Latest.Status == "pulling" && run.Latest.Pull.Done > 0 &&
+			run.Latest.Pull.Done < run.Latest.Pull.Total && run.Latest.Pull.Final, out
 	})
 	close(fake.Hold)
 	j := c.WaitEnd(id)

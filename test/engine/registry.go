@@ -15,7 +15,7 @@ type FakeRegistry struct {
 	Host     string
 	Username string // empty: everybody may pull
 	Password string
-	// Hold, if it is not nil, is waited for before a layer is given.
+	// Hold, if it is not nil, is waited for when half of a layer has been given.
 	Hold chan struct{}
 
 	server *httptest.Server
@@ -115,15 +115,19 @@ func (r *FakeRegistry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		r.write(w, q, r.blobs[d])
 	default:
 		_, d, _ := strings.Cut(path, "/blobs/")
-		if r.Hold != nil {
-			select {
-			case <-r.Hold:
-			case <-q.Context().Done():
-				return
-			}
-		}
 		if r.blobs[d] == nil {
 			r.fail(w, http.StatusNotFound, "BLOB_UNKNOWN", "blob unknown")
+			return
+		}
+		if hold, b := r.Hold, r.blobs[d]; hold != nil && q.Method != http.MethodHead {
+			w.Header().Set("Content-Length", fmt.Sprint(len(b)))
+			_, _ = w.Write(b[:len(b)/2])
+			w.(http.Flusher).Flush()
+			select {
+			case <-hold:
+				_, _ = w.Write(b[len(b)/2:])
+			case <-q.Context().Done():
+			}
 			return
 		}
 		r.write(w, q, r.blobs[d])

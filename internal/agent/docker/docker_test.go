@@ -37,16 +37,23 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	const told = `{"status":"Pulling from team/box","id":"2"}
 {"status":"Pulling fs layer","progressDetail":{},"id":"a"}
+{"status":"Pulling fs layer","progressDetail":{},"id":"b"}
+{"status":"Already exists","progressDetail":{},"id":"c"}
 {"status":"Downloading","progressDetail":{"current":10,"total":100},"id":"a"}
 {"status":"Downloading","progressDetail":{"current":5,"total":50},"id":"b"}
 {"status":"Download complete","progressDetail":{},"id":"a"}
+{"status":"Extracting","progressDetail":{"current":60,"total":100},"id":"a"}
+{"status":"Pull complete","progressDetail":{},"id":"a"}
 {"status":"Status: Downloaded newer image"}
 `
 	var got []Progress
 	if err := follow(strings.NewReader(told), func(p Progress) { got = append(got, p) }); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Progress{{10, 100}, {15, 150}, {105, 150}}, got); diff != "" {
+	if diff := cmp.Diff([]Progress{
+		{}, {Done: 10, Total: 100}, {Done: 15, Total: 150, Final: true}, {Done: 105, Total: 150, Final: true},
+		{Done: 105, Total: 150, Extracted: 60, Final: true}, {Done: 105, Total: 150, Extracted: 100, Final: true},
+	}, got); diff != "" {
 		t.Error(diff)
 	}
 	if err := follow(strings.NewReader(`{"error":"manifest unknown"}`), nil); err == nil ||

@@ -105,9 +105,11 @@ func registryOf(ref string) string {
 	return host
 }
 
-// Progress is how far a pull has come, over the layers known so far.
+// Progress is how far a pull has come, over the layers known so far, in bytes.
 type Progress struct {
-	Done, Total int64 // bytes
+	Done, Total int64 // as they are transferred
+	Extracted   int64 // of Total
+	Final       bool  // Total is that of all layers
 }
 
 // Pull fetches an image. progress is called with every change that the engine tells.
@@ -133,10 +135,38 @@ func (c *Client) Pull(ctx context.Context, ref string, auth *Auth, progress func
 	return pullError(ref, auth, follow(r, progress))
 }
 
+// layer is a part of an image that is pulled.
+type layer struct {
+	done, extracted, total int64
+	known                  bool // its size is known, or there is nothing to fetch
+}
+
+// note takes what an engine says of a layer, and reports whether that is progress.
+func (l *layer) note(status string, current, total int64) bool {
+	switch status {
+	case "Downloading":
+		if total > 0 {
+			l.done, l.total, l.known = current, total, true
+		}
+	case "Verifying Checksum", "Download complete":
+		l.done = l.total
+	case "Extracting":
+		if l.done = l.total; total > 0 {
+			l.extracted = min(current, l.total)
+		}
+	case "Pull complete":
+		l.done, l.extracted, l.known = l.total, l.total, true
+	case "Already exists":
+		l.known = true
+	default: // Pulling fs layer, Waiting
+		return false
+	}
+	return true
+}
+
 // follow reads what an engine tells of a pull, to its end.
 func follow(r io.Reader, progress func(Progress)) error {
-	type layer struct{ done, total int64 }
-	layers := map[string]layer{}
+	layers := map[string]*layer{}
 	dec := json.NewDecoder(r)
 	for {
 		var m struct {
@@ -156,22 +186,23 @@ func follow(r io.Reader, progress func(Progress)) error {
 			return err
 		case m.Error != "":
 			return &Error{Status: http.StatusInternalServerError, Message: m.Error}
-		}
-		if m.Status != "Downloading" && m.Status != "Download complete" && m.Status != "Pull complete" || progress == nil {
+		case progress == nil || m.ID == "" || strings.HasPrefix(m.Status, "Pulling from"):
 			continue
 		}
 		l := layers[m.ID]
-		if m.Detail.Total > 0 {
-			l.done, l.total = m.Detail.Current, m.Detail.Total
+		if l == nil {
+			l = new(layer)
+			layers[m.ID] = l
 		}
-		if m.Status != "Downloading" {
-			l.done = l.total
+		if !l.note(m.Status, m.Detail.Current, m.Detail.Total) {
+			continue
 		}
-		layers[m.ID] = l
-		var p Progress
+		p := Progress{Final: true}
 		for _, l := range layers {
 			p.Done += l.done
 			p.Total += l.total
+			p.Extracted += l.extracted
+			p.Final = p.Final && l.known
 		}
 		progress(p)
 	}

@@ -67,7 +67,7 @@ func (x *launcher) image(pull func(ref, file string) (*command, error)) (string,
 	if there(file) {
 		return file, os.Chtimes(file, now, now)
 	}
-	x.doing("fetching image " + x.c.Image)
+	x.doing(Fetching + x.c.Image)
 	cmd, err := pull(ref, file+".new")
 	if err != nil {
 		return "", err

@@ -21,6 +21,9 @@ const (
 	DoingFile = "doing" // what is done at the moment; empty: the job runs
 )
 
+// Fetching begins what a launch says while its image comes.
+const Fetching = "fetching image "
+
 // initInside is bireme-init, where it is wanted.
 const initInside = wire.InitInside
 

@@ -214,7 +214,9 @@ func (s *standIn) start(ctx context.Context) error {
 	s.id, err = s.engine.Create(ctx, name, spec)
 	fetched := errors.Is(err, os.ErrNotExist)
 	if fetched {
-		if err := s.pull(ctx, s.progress()); err != nil {
+		told, end := pullProgress(s.note, s.c.Image)
+		err = s.pull(ctx, told)
+		if end(); err != nil {
 			return err
 		}
 		s.id, err = s.engine.Create(ctx, name, spec)
@@ -271,18 +273,6 @@ func (s *standIn) note(name, text string) {
 	tmp := filepath.Join(s.folder, name+".new")
 	if os.WriteFile(tmp, []byte(text), 0o600) == nil {
 		_ = os.Rename(tmp, filepath.Join(s.folder, name))
-	}
-}
-
-// progress prints how far a pull has come, twice a second.
-func (s *standIn) progress() func(docker.Progress) {
-	s.doing("fetching image " + s.c.Image)
-	last := time.Now()
-	return func(p docker.Progress) {
-		if now := time.Now(); now.Sub(last) > 500*time.Millisecond {
-			last = now
-			s.doing(fmt.Sprintf("fetching image %s: %d of %d MB", s.c.Image, p.Done>>20, p.Total>>20))
-		}
 	}
 }
 

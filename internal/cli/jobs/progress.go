@@ -26,7 +26,7 @@ func (t *attachment) progress(ctx context.Context) {
 			return
 		}
 		text, more := t.stage(run)
-		if text != "" && waited {
+		if text != "" && (waited || more) {
 			t.app.Note("run %s: %s", t.name, text)
 		}
 		if !more || app.Wait(ctx, lookAgain) != nil {

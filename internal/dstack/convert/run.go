@@ -26,14 +26,29 @@ type View struct {
 
 // Shown is a run with what is known of it.
 type Shown struct {
-	Run       *core.Run
-	Job       *core.Job // nil: it was purged
-	Spec      *Spec
-	Raw       json.RawMessage // JSON of Spec
-	Waiting   string          // why the job waits; empty: not known yet
-	Launching string          // provisioning or pulling; empty: the job runs
+	Run     *core.Run
+	Job     *core.Job // nil: it was purged
+	Spec    *Spec
+	Raw     json.RawMessage // JSON of Spec
+	Waiting string          // why the job waits; empty: not known yet
+	// Launching says what is done before the part of a rank runs; nil: all parts run.
+	Launching func(rank int) Launching
 	Deleted   bool
 	Begun     bool // it is an array of which some tasks have started; Job stands for those that wait
+}
+
+// Launching is what is done before a part of a run runs.
+type Launching struct {
+	Status string                  // provisioning or pulling; empty: it runs
+	Pull   *wire.ImagePullProgress // while its image comes
+}
+
+// launching is what is done before the part of a rank runs.
+func (r *Shown) launching(rank int) Launching {
+	if r.Launching == nil {
+		return Launching{}
+	}
+	return r.Launching(rank)
 }
 
 // SubmissionID is the id of an attempt of one node's part of a run. num counts from 0.
@@ -68,7 +83,7 @@ func (v *View) Run(r *Shown) *wire.Run {
 			return out
 		}
 	}
-	at := stageOf(j, waitingText(j, r.Waiting), r.Launching)
+	at := v.stage(r, 0)
 	status, reason := runStatus(j, at, v.Now)
 	if r.Begun && (status == wire.RunSubmitted || status == wire.RunPending) {
 		out.Status, out.StatusMessage = wire.RunRunning, at.message
@@ -93,9 +108,18 @@ func (v *View) Run(r *Shown) *wire.Run {
 		}
 	}
 	if v.WithJobs {
-		out.Jobs = v.jobs(r, at)
+		out.Jobs = v.jobs(r)
 	}
 	return out
+}
+
+// stage is where the present attempt of a rank's part is.
+func (v *View) stage(r *Shown, rank int) stage {
+	at := stageOf(r.Job, waitingText(r.Job, r.Waiting), r.launching(rank).Status)
+	if at.status == wire.JobPulling {
+		at.pull = r.launching(rank).Pull
+	}
+	return at
 }
 
 // waitingText is what clients show of a job that waits.
@@ -123,11 +147,11 @@ func runMessage(status string, at stage, j *core.Job) string {
 }
 
 // jobs shows a run node by node.
-func (v *View) jobs(r *Shown, at stage) []wire.Job {
+func (v *View) jobs(r *Shown) []wire.Job {
 	specs := r.Spec.JobSpecs(r.Run.Name, r.Job.Spec.Runtime, v.Images)
 	out := make([]wire.Job, len(specs))
 	for rank, spec := range specs {
-		out[rank] = wire.Job{Spec: spec, Submissions: v.submissions(r, at, rank)}
+		out[rank] = wire.Job{Spec: spec, Submissions: v.submissions(r, v.stage(r, rank), rank)}
 		j := r.Job
 		if j.Alloc != nil && rank < len(j.Alloc.Nodes) && v.Listener.Port != 0 {
 			out[rank].ConnectionInfo = v.connection(r, rank)
@@ -174,7 +198,7 @@ func (v *View) submission(r *Shown, j *core.Job, at stage, rank int) wire.JobSub
 	out := wire.JobSubmission{
 		ID: SubmissionID(j.ID, num, rank), SubmissionNum: num, SubmittedAt: wire.Time(submitted(j)),
 		LastProcessedAt: wire.Time(max(submitted(j), j.Start, j.End)), Status: at.status, StatusMessage: at.message,
-		ExitStatus: at.exit, Probes: []struct{}{},
+		ExitStatus: at.exit, Probes: []struct{}{}, ImagePullProgress: at.pull,
 	}
 	if at.reason != core.EndNone {
 		text := string(at.reason)

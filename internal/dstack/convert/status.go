@@ -97,6 +97,7 @@ type stage struct {
 	message string
 	reason  core.Termination // why it ends or ended
 	exit    *int32
+	pull    *wire.ImagePullProgress
 }
 
 // stageOf tells where a job's present attempt is. waiting is the text for one that waits, launching the status of one

@@ -173,7 +173,7 @@ func TestStatuses(t *testing.T) {
 			s := Described("r", &j)
 			run := v.Run(&Shown{
 				Run: &core.Run{Name: "r", ID: "1", Jobs: []core.JobID{5}}, Job: &j, Spec: s, Waiting: x.waiting,
-				Launching: x.launching,
+				Launching: func(int) Launching { return Launching{Status: x.launching} },
 			})
 			if got := run.Status + " " + run.StatusMessage + " " + or(run.TerminationReason); got != x.run {
 				t.Errorf("run: %s, want %s", got, x.run)

@@ -82,8 +82,8 @@ type Hub struct {
 type tracked struct {
 	job   *core.Job
 	told  told
-	doing string // what is done before it runs
-	drops string // the limit because of which its node drops output
+	doing []Progress // before it runs, by node, the newest last
+	drops string     // the limit because of which its node drops output
 	ports []core.Published
 	gang  int // see gangPort; 0: nobody asked yet
 	low   lowUse

@@ -15,7 +15,10 @@ func (k *conn) handleProgress(d wire.Doing) {
 	defer k.h.mu.Unlock()
 	t := k.h.jobs[core.JobID(d.Key.Job)]
 	if t != nil && t.job.Attempt == d.Key.Attempt && allocOn(t.job, k.who.Name) != nil {
-		t.doing = d.Text
+		t.doing = slices.DeleteFunc(slices.Clone(t.doing), func(p Progress) bool { return p.Node == k.who.Name })
+		if d.Text != "" {
+			t.doing = append(t.doing, Progress{Node: k.who.Name, Text: d.Text, Pull: d.Pull})
+		}
 		if d.Ports != nil {
 			t.ports = slices.DeleteFunc(slices.Clone(t.ports), func(p core.Published) bool { return p.Node == k.who.Name })
 			for _, p := range d.Ports {
@@ -59,12 +62,20 @@ func (h *Hub) Ports(id core.JobID) []core.Published {
 	return nil
 }
 
-// Doing returns what is done about a job that has its nodes but does not run yet; empty: nothing is known.
-func (h *Hub) Doing(id core.JobID) string {
+// Progress is what is done on a node about a job that does not run there yet.
+type Progress struct {
+	Node core.NodeName
+	Text string
+	Pull *wire.Pull // of its image; nil: that is not what is done
+}
+
+// Progress returns what is done about a job on its nodes before it runs there, the newest last; nodes where it runs are
+// left out.
+func (h *Hub) Progress(id core.JobID) []Progress {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if t := h.jobs[id]; t != nil {
 		return t.doing
 	}
-	return ""
+	return nil
 }

@@ -371,8 +371,8 @@ func (a *Jobs) Why(_ http.ResponseWriter, r *http.Request, who *call.Caller) (an
 		out.Why = v.Sentence(ending(j), j.ID)
 	}
 	if j.State == core.Running {
-		if doing := a.Hub.Doing(j.ID); doing != "" {
-			out.Why = doing
+		if doing := a.Hub.Progress(j.ID); len(doing) > 0 {
+			out.Why = doing[len(doing)-1].Text
 		}
 		if v.SeesNodes() || v.OwnsSecrets(j.Spec.User) {
 			out.Why += a.lostHosts(j.Alloc)

@@ -146,11 +146,41 @@ func (l *look) showWith(ctx context.Context, r *core.Run, j *core.Job) (*wire.Ru
 	shown := &convert.Shown{Run: r, Job: j, Spec: x.spec, Raw: x.raw, Begun: view.Begun(j)}
 	if j != nil {
 		shown.Waiting = l.waiting(j)
-		if j.State == core.Running && j.Flags.Has(core.Configuring) {
-			shown.Launching = wire.JobProvisioning
-		}
+		shown.Launching = l.launching(j)
 	}
 	return l.View.Run(shown), nil
+}
+
+// launching says what is done on each of a job's nodes before it runs there.
+func (l *look) launching(j *core.Job) func(rank int) convert.Launching {
+	if j.State != core.Running || j.Alloc == nil {
+		return nil
+	}
+	list := l.a.Jobs.Hub.Progress(j.ID)
+	configuring := j.Flags.Has(core.Configuring)
+	if len(list) == 0 && !configuring {
+		return nil
+	}
+	return func(rank int) (out convert.Launching) {
+		if configuring {
+			out.Status = wire.JobProvisioning
+		}
+		for _, p := range list {
+			if rank >= len(j.Alloc.Nodes) || j.Alloc.Nodes[rank].Node != p.Node {
+				continue
+			}
+			if out.Status = wire.JobProvisioning; p.Pull != nil {
+				out.Status = wire.JobPulling
+				if p.Pull.Total > 0 {
+					out.Pull = &wire.ImagePullProgress{
+						DownloadedBytes: p.Pull.Downloaded, ExtractedBytes: p.Pull.Extracted, TotalBytes: p.Pull.Total,
+						IsTotalBytesFinal: p.Pull.Final,
+					}
+				}
+			}
+		}
+		return out
+	}
 }
 
 // waiting tells in a few words why a job waits.
