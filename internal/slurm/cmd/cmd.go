@@ -182,8 +182,6 @@ func (w *World) Begin(p *getopt.Parser, args []string) (f Flags, code int, ok bo
 		return f, slurm.ExitError, false
 	case f.Has("version"):
 		return f, w.PrintVersion(), false
-	case f.Has("yaml"):
-		return f, w.NoYAML(), false
 	case f.Has("help"):
 		return f, w.PrintHelp(p), false
 	case f.Has("usage"):

@@ -169,7 +169,7 @@ var texts = sync.OnceValue(func() map[string]string {
 		"users": "USERS|only jobs of these users", "verbose": "say more",
 		"version": "print the version of Slurm that is imitated", "wckey": "KEYS|only jobs with these keys",
 		"wckeys":       "KEYS|only jobs with these keys",
-		"whole-hetjob": "yes|no: all components of a het job, or those named", "yaml": "VERSION|refused; there is --json",
+		"whole-hetjob": "yes|no: all components of a het job, or those named", "yaml": "VERSION|print YAML",
 
 		"sacct array": "each task of an array on a line of its own", "sacct partition": "NAMES|only jobs of these " +
 			"partitions", "squeue partition": "NAMES|only jobs of these partitions",

@@ -39,7 +39,7 @@ type session struct {
 	w     *cmd.World
 	c     *client.Client
 	show  report.ShowOptions
-	json  bool
+	doc   *cmd.DocumentForm // of --json and --yaml; nil: text
 	quiet bool
 	verb  string // the command that runs, as it was written
 }
@@ -90,8 +90,12 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if !ok {
 		return code
 	}
+	form, ok := w.Document(f)
+	if !ok {
+		return slurm.ExitError
+	}
 	s := &session{
-		w: w, json: f.Has("json"), quiet: f.Has("quiet"),
+		w: w, doc: form, quiet: f.Has("quiet"),
 		show: report.ShowOptions{OneLine: f.Has("oneliner"), Detail: f.Has("details"), Group: cmd.GroupName},
 	}
 	if f.Has("cluster") {

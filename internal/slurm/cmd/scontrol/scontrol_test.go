@@ -343,8 +343,8 @@ func TestDerivedExitCode(t *testing.T) {
 	if !strings.Contains(got.Out, "DerivedExitCode=4:0") {
 		t.Errorf("%+v", got)
 	}
-	if got := c.Run(t, "scontrol", Run, []string{"--yaml", "show", "job", "82"}); got.Code != 1 ||
-		!strings.Contains(got.Err, "--yaml is not supported") {
+	if got := c.Run(t, "scontrol", Run, []string{"--yaml", "show", "job", "82"}); got.Code != 0 ||
+		!strings.Contains(got.Out, "\n    job_id: 82\n") {
 		t.Errorf("%+v", got)
 	}
 }

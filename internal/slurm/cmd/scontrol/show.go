@@ -102,12 +102,12 @@ func (s *session) showNodes(ctx context.Context, args []string) int {
 		}
 		nodes = found
 	}
-	if s.json {
-		list := []report.NodeJSON{}
-		for i := range nodes {
-			list = append(list, report.NodeToJSON(&nodes[i]))
+	if s.doc != nil {
+		info, err := s.c.Cluster(ctx)
+		if err != nil {
+			return s.w.LoadFailed("slurm_load_node error", err)
 		}
-		return cmd.PrintJSON(s.w.Out, "nodes", list)
+		return s.doc.Print(s.w.Out, cmd.NodesDocument(nodes, cmd.RecordOptions(info.Name), s.w.Now()), info.Name, false)
 	}
 	if len(nodes) == 0 {
 		fmt.Fprintln(s.w.Out, "No nodes in the system")

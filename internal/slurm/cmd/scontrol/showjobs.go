@@ -47,16 +47,13 @@ func (s jobVerbs) showJobs(ctx context.Context, args []string) int {
 	s.show.Now = cmp.Or(list.Now, core.At(s.w.Now()))
 	out := bufio.NewWriter(s.w.Out)
 	defer out.Flush()
-	if s.json {
+	if s.doc != nil {
 		info, err := c.Cluster(ctx)
 		if err != nil {
 			return s.w.LoadFailed("slurm_load_jobs error", err)
 		}
-		jobs := []report.JobJSON{}
-		for i := range list.Jobs {
-			jobs = append(jobs, report.JobToJSON(&list.Jobs[i], info.Name))
-		}
-		return cmd.PrintJSON(out, "jobs", jobs)
+		body := cmd.JobsDocument(list.Jobs, cmd.RecordOptions(info.Name), s.w.Now())
+		return s.doc.Print(out, body, info.Name, false)
 	}
 	if len(list.Jobs) == 0 {
 		fmt.Fprintln(out, "No jobs in the system")

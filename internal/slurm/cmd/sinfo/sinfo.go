@@ -27,6 +27,7 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "hide"},
 	{Long: "iterate", Short: 'i', Arg: getopt.RequiredArg},
 	{Long: "json", Arg: getopt.OptionalArg},
+	{Long: "yaml", Arg: getopt.OptionalArg},
 	{Long: "long", Short: 'l'},
 	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg},
 	{Long: "nodes", Short: 'n', Arg: getopt.RequiredArg},
@@ -81,7 +82,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if !ok {
 		return slurm.ExitError
 	}
-	if cluster != "" && !f.Has("json") && !f.Has("noheader") {
+	if cluster != "" && !f.Has("json") && !f.Has("yaml") && !f.Has("noheader") {
 		fmt.Fprintf(w.Out, "CLUSTER: %s\n", cluster)
 	}
 	for {
@@ -211,12 +212,10 @@ func show(ctx context.Context, w *cmd.World, c *client.Client, q report.InfoQuer
 		report.ListReservations(out, resv.Reservations, !f.Has("noheader"))
 		return 0
 	}
-	if f.Has("json") {
-		nodes := []report.NodeJSON{}
-		for i := range list.Nodes {
-			nodes = append(nodes, report.NodeToJSON(&list.Nodes[i]))
-		}
-		return cmd.PrintJSON(out, "nodes", nodes)
+	if form, ok := w.Document(f); !ok {
+		return slurm.ExitError
+	} else if form != nil {
+		return form.Print(out, cmd.NodesDocument(list.Nodes, cmd.RecordOptions(info.Name), w.Now()), info.Name, false)
 	}
 	if (f.Has("long") || f.Has("iterate")) && !f.Has("noheader") {
 		fmt.Fprintln(out, w.Now().Format("Mon Jan 02 15:04:05 2006"))

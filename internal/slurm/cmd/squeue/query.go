@@ -32,7 +32,7 @@ type query struct {
 	steps      bool
 	stepIDs    []string
 	stepFormat string
-	json       bool
+	document   *cmd.DocumentForm // of --json and --yaml; nil: a table
 	start      bool
 	room       int
 	every      time.Duration
@@ -51,8 +51,12 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 	}
 	q := &query{
 		noHeader: f.Has("noheader"), array: f.Has("array") || f.Has("array-unique") || w.Getenv("SQUEUE_ARRAY") != "",
-		steps: f.Has("steps"), stepIDs: f.List("steps"), json: f.Has("json"), start: f.Has("start"), room: grammar.ArrayText,
+		steps: f.Has("steps"), stepIDs: f.List("steps"), start: f.Has("start"), room: grammar.ArrayText,
 		qos: cmd.SplitList(get("qos", "SQUEUE_QOS")), resv: f.List("reservation"), stamp: f.Has("long") && !f.Has("noheader"),
+	}
+	var ok bool
+	if q.document, ok = w.Document(f); !ok {
+		return nil, &slurm.Complaint{Exit: slurm.ExitError}
 	}
 	q.licenses, q.perPartition = cmd.SplitList(get("licenses", "SQUEUE_LICENSES")), f.Has("priority") ||
 		w.Getenv("SQUEUE_PRIORITY") != ""

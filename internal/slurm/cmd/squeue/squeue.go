@@ -89,7 +89,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if err != nil {
 		return w.Complain(err)
 	}
-	if cluster != "" && !q.json && !q.noHeader {
+	if cluster != "" && q.document == nil && !q.noHeader {
 		fmt.Fprintf(w.Out, "CLUSTER: %s\n", cluster)
 	}
 	for {
@@ -113,7 +113,7 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 	}
 	out := bufio.NewWriterSize(w.Out, 64<<10)
 	defer out.Flush()
-	if q.stamp && !q.json {
+	if q.stamp && q.document == nil {
 		fmt.Fprintln(out, now.Format("Mon Jan 02 15:04:05 2006"))
 	}
 	if q.steps {
@@ -123,8 +123,8 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 	if err != nil {
 		return w.LoadFailed("slurm_load_jobs error", err)
 	}
-	if q.json {
-		return showJSON(ctx, w, c, out, rows)
+	if q.document != nil {
+		return showDocument(ctx, w, c, out, q.document, rows)
 	}
 	q.order(rows)
 	var line []byte
@@ -144,7 +144,8 @@ func (q *query) load(ctx context.Context, c *client.Client) ([]report.QueueRow, 
 	if q.noRows {
 		return nil, nil
 	}
-	full := q.json || q.q.History || report.NeedsFull(q.cols) || q.sortNeedsFull() || len(q.resv)+len(q.licenses) > 0
+	full := q.document != nil || q.q.History ||
+		report.NeedsFull(q.cols) || q.sortNeedsFull() || len(q.resv)+len(q.licenses) > 0
 	var rows []report.QueueRow
 	if full {
 		list, err := c.Jobs(ctx, q.q)

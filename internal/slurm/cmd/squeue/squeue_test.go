@@ -193,7 +193,7 @@ func TestServerAway(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	got := slurmtest.Lab().Start(t).Run(t, "squeue", Run, []string{"--json", "-j", "1"})
+	got := slurmtest.Lab().Start(t).Run(t, "squeue", Run, []string{"--json=v0.0.38", "-j", "1"})
 	var answer struct {
 		Jobs []map[string]any `json:"jobs"`
 	}

@@ -57,16 +57,18 @@ func stepRank(r *report.StepRow) int64 {
 
 func jobOf(stepID string) string { id, _, _ := strings.Cut(stepID, "."); return id }
 
-// showJSON prints the listing in the shape of Slurm's own JSON.
-func showJSON(ctx context.Context, w *cmd.World, c *client.Client, out *bufio.Writer, rows []report.QueueRow) int {
+// showDocument prints the listing in Slurm's own JSON or YAML.
+func showDocument(ctx context.Context, w *cmd.World, c *client.Client, out *bufio.Writer, form *cmd.DocumentForm,
+	rows []report.QueueRow,
+) int {
 	slices.SortFunc(rows, func(a, b report.QueueRow) int { return cmp.Compare(a.ID, b.ID) })
 	cluster, err := c.Cluster(ctx)
 	if err != nil {
 		return w.LoadFailed("slurm_load_jobs error", err)
 	}
-	jobs := make([]report.JobJSON, 0, len(rows))
+	jobs := make([]client.Job, 0, len(rows))
 	for i := range rows {
-		jobs = append(jobs, report.JobToJSON(rows[i].Job, cluster.Name))
+		jobs = append(jobs, *rows[i].Job)
 	}
-	return cmd.PrintJSON(out, "jobs", jobs)
+	return form.Print(out, cmd.JobsDocument(jobs, cmd.RecordOptions(cluster.Name), w.Now()), cluster.Name, false)
 }

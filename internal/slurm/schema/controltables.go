@@ -1,0 +1,429 @@
+package schema
+
+const controlTable = `
+object controller_ping
+	hostname string
+	pinged string
+	responding 42-:bool
+	latency int64
+	mode string
+	primary 42-:bool
+object openapi_ping_array_resp
+	pings [@controller_ping]
+object openapi_resp
+object license
+	LicenseName string
+	Total int32
+	Used int32
+	Free int32
+	Remote bool
+	Reserved int32
+	LastConsumed int32
+	LastDeficit int32
+	LastUpdate int64
+object openapi_licenses_resp
+	licenses [@license]
+	last_update uint64?
+object reservation_info
+	accounts string
+	burst_buffer string
+	core_count int32
+	core_specializations [@reservation_core_spec]
+	end_time uint64?
+	features string
+	flags [%reservation_flag]
+	groups string
+	licenses string
+	max_start_delay int32
+	name string
+	node_count int32
+	node_list string
+	partition string
+	purge_completed @reservation_info_purge
+	start_time uint64?
+	watts uint32?
+	tres string
+	users string
+object reservation_core_spec
+	node string
+	core string
+object reservation_info_purge
+	time uint32?
+object openapi_reservation_resp
+	reservations [@reservation_info]
+	last_update uint64?
+object stats_msg
+	parts_packed int32
+	req_time uint64?
+	req_time_start uint64?
+	server_thread_count int32
+	agent_queue_size int32
+	agent_count int32
+	agent_thread_count int32
+	dbd_agent_queue_size int32
+	gettimeofday_latency int32
+	schedule_cycle_max int32
+	schedule_cycle_last int32
+	schedule_cycle_sum 41-:int32
+	schedule_cycle_total int32
+	schedule_cycle_mean int64
+	schedule_cycle_mean_depth int64
+	schedule_cycle_per_minute int64
+	schedule_cycle_depth 41-:int32
+	schedule_exit @schedule_exit_fields
+	schedule_queue_length int32
+	jobs_submitted int32
+	jobs_started int32
+	jobs_completed int32
+	jobs_canceled int32
+	jobs_failed int32
+	jobs_pending int32
+	jobs_running int32
+	job_states_ts uint64?
+	bf_backfilled_jobs int32
+	bf_last_backfilled_jobs int32
+	bf_backfilled_het_jobs int32
+	bf_cycle_counter int32
+	bf_cycle_mean int64
+	bf_depth_mean int64
+	bf_depth_mean_try int64
+	bf_cycle_sum int64
+	bf_cycle_last int32
+	bf_cycle_max 41-:int32
+	bf_exit @bf_exit_fields
+	bf_last_depth int32
+	bf_last_depth_try int32
+	bf_depth_sum int32
+	bf_depth_try_sum int32
+	bf_queue_len int32
+	bf_queue_len_mean int64
+	bf_queue_len_sum int32
+	bf_table_size int32
+	bf_table_size_sum 41-:int32
+	bf_table_size_mean int64
+	bf_when_last_cycle uint64?
+	bf_active bool
+	rpcs_by_message_type [@stats_msg_rpc_type]
+	rpcs_by_user [@stats_msg_rpc_user]
+	pending_rpcs 41-:[@stats_msg_rpc_queue]
+	pending_rpcs_by_hostlist 41-:[@stats_msg_rpc_dump]
+object schedule_exit_fields
+	end_job_queue int32
+	default_queue_depth int32
+	max_job_start int32
+	max_rpc_cnt int32
+	max_sched_time int32
+	licenses int32
+object bf_exit_fields
+	end_job_queue int32
+	bf_max_job_start int32
+	bf_max_job_test int32
+	bf_max_time int32
+	bf_node_space_size int32
+	state_changed int32
+object stats_msg_rpc_type
+	type_id int32
+	message_type string
+	count 40:int64 41-:int32
+	queued 41-:int32
+	dropped 41-:int64
+	cycle_last 41-:int32
+	cycle_max 41-:int32
+	total_time int64
+	average_time 40:int64 41-:uint64?
+object stats_msg_rpc_user
+	user_id int32
+	user string
+	count 40:int64 41-:int32
+	total_time int64
+	average_time 40:int64 41-:uint64?
+object stats_msg_rpc_queue
+	type_id int32
+	message_type string
+	count int32
+object stats_msg_rpc_dump
+	type_id int32
+	message_type string
+	count [string]
+object openapi_diag_resp
+	statistics @stats_msg
+object shares_resp_msg
+	shares [@assoc_shares_obj_wrap]
+	total_shares int64
+object assoc_shares_obj_wrap
+	id int32
+	cluster string
+	name string
+	parent string
+	partition string
+	shares_normalized double?
+	shares uint32?
+	tres @assoc_shares_tres
+	effective_usage 40-41:double 42-:double?
+	usage_normalized double?
+	usage int64
+	fairshare @assoc_shares_fairshare
+	type [%share_type]
+object assoc_shares_tres
+	run_seconds [@shares_uint64_tres]
+	group_minutes [@shares_uint64_tres]
+	usage [@shares_float128_tres]
+object assoc_shares_fairshare
+	factor 40-41:double 42-:double?
+	level 40-41:double 42-:double?
+object shares_float128_tres
+	name string
+	value double
+object shares_uint64_tres
+	name string
+	value uint64?
+object openapi_shares_resp
+	shares @shares_resp_msg
+object kill_jobs_resp_job
+	error @kill_jobs_resp_error
+	step_id string
+	job_id uint32?
+	federation @kill_jobs_resp_federation
+object kill_jobs_resp_error
+	string string
+	code int32
+	message string
+object kill_jobs_resp_federation
+	sibling string
+object openapi_kill_jobs_resp
+	status [@kill_jobs_resp_job]
+object openapi_kill_job_resp
+	status 42-:[@kill_jobs_resp_job]
+object openapi_job_submit_response
+	result 40-41:@job_submit_response_msg
+	job_id int32
+	step_id string
+	job_submit_user_msg string
+object job_submit_response_msg
+	job_id int32
+	step_id string
+	error_code int32
+	error string
+	job_submit_user_msg string
+object openapi_job_alloc_resp
+	job_id int32
+	job_submit_user_msg string
+object openapi_job_post_response
+	results [@job_array_response_msg_entry]
+	job_id 40-41:string
+	step_id 40-41:string
+	job_submit_user_msg 40-41:string
+object job_array_response_msg_entry
+	job_id int32
+	step_id string
+	error string
+	error_code int32
+	why string
+`
+
+const submitTable = `
+object job_submit_req
+	script string
+	jobs [@job_desc_msg]
+	job @job_desc_msg
+object job_alloc_req
+	hetjob [@job_desc_msg]
+	job @job_desc_msg
+object job_desc_msg
+	account string
+	account_gather_frequency string
+	admin_comment string
+	allocation_node_list string
+	allocation_node_port int32
+	argv [string]
+	array string
+	batch_features string
+	begin_time uint64?
+	flags [string]
+	burst_buffer string
+	clusters string
+	cluster_constraint string
+	comment string
+	contiguous bool
+	container string
+	container_id string
+	cores_per_socket 40:int32
+	core_specification int32
+	thread_specification int32
+	cpu_binding string
+	cpu_binding_flags [string]
+	cpu_frequency string
+	cpus_per_tres string
+	crontab @cron_entry
+	deadline int64
+	delay_boot int32
+	dependency string
+	end_time int64
+	environment [string]
+	exclusive 40-41:[%exclusive]
+	rlimits @job_desc_rlimits
+	excluded_nodes [string]
+	extra string
+	constraints string
+	group_id string
+	hetjob_group int32
+	immediate bool
+	job_id int32
+	kill_on_node_fail bool
+	licenses string
+	mail_type [%mail_type]
+	mail_user string
+	mcs_label string
+	memory_binding string
+	memory_binding_type [string]
+	memory_per_tres string
+	name string
+	network string
+	nice int32
+	tasks int32
+	oom_kill_step 42-:int32
+	open_mode [%open_mode]
+	oversubscribe 40-41:bool
+	reserve_ports int32
+	resv_mpi_ports 41:int32
+	overcommit bool
+	partition string
+	distribution_plane_size 40:int32 41-:uint16?
+	power_flags [string]
+	prefer string
+	hold bool
+	priority uint32?
+	profile [%profile]
+	qos string
+	reboot bool
+	required_nodes [string]
+	requeue bool
+	reservation string
+	script string
+	shared [%shared]
+	site_factor int32
+	spank_environment [string]
+	distribution string
+	time_limit minutes?
+	time_minimum minutes?
+	tres_bind string
+	tres_freq string
+	tres_per_job string
+	tres_per_node string
+	tres_per_socket string
+	tres_per_task string
+	user_id string
+	wait_all_nodes bool
+	kill_warning_flags [%kill_flag]
+	kill_warning_signal string
+	kill_warning_delay uint16?
+	current_working_directory string
+	cpus_per_task int32
+	minimum_cpus int32
+	maximum_cpus int32
+	nodes string
+	minimum_nodes int32
+	maximum_nodes int32
+	minimum_boards_per_node int32
+	minimum_sockets_per_board int32
+	sockets_per_node int32
+	threads_per_core int32
+	tasks_per_node int32
+	tasks_per_socket int32
+	tasks_per_core int32
+	tasks_per_board int32
+	ntasks_per_tres int32
+	minimum_cpus_per_node int32
+	memory_per_cpu uint64?
+	memory_per_node uint64?
+	temporary_disk_per_node int32
+	selinux_context string
+	required_switches uint32?
+	segment_size 41-:uint16?
+	standard_error string
+	standard_input string
+	standard_output string
+	wait_for_switch int32
+	wckey string
+	x11 [string]
+	x11_magic_cookie string
+	x11_target_host string
+	x11_target_port int32
+object job_desc_rlimits
+	cpu uint64?
+	fsize uint64?
+	data uint64?
+	stack uint64?
+	core uint64?
+	rss uint64?
+	nproc uint64?
+	nofile uint64?
+	memlock uint64?
+	as uint64?
+object cron_entry
+	flags [string]
+	minute string
+	hour string
+	day_of_month string
+	month string
+	day_of_week string
+	specification string
+	command string
+	line @cron_entry_line
+object cron_entry_line
+	start int32
+	end int32
+object kill_jobs_msg
+	account string
+	flags [%kill_flag]
+	job_name string
+	jobs [string]
+	partition string
+	qos string
+	reservation string
+	signal string
+	job_state [%job_state]
+	user_id string
+	user_name string
+	wckey string
+	nodes [string]
+object update_node_msg
+	comment string
+	cpu_bind int32
+	extra string
+	features [string]
+	features_act [string]
+	gres string
+	address [string]
+	hostname [string]
+	name [string]
+	state [%node_state]
+	reason string
+	reason_uid string
+	resume_after uint32?
+	topology_str 43:string
+	weight uint32?
+object reservation_desc_msg
+	accounts [string]
+	burst_buffer string
+	comment string
+	core_count uint32?
+	duration uint32?
+	end_time uint64?
+	features string
+	flags [%reservation_flag]
+	groups [string]
+	licenses [string]
+	max_start_delay uint32?
+	name string
+	node_count uint32?
+	node_list [string]
+	partition string
+	purge_completed @reservation_info_purge
+	start_time uint64?
+	users [string]
+object reservation_mod_req
+	reservations [@reservation_desc_msg]
+object openapi_reservation_mod_resp
+	reservations [@reservation_info]
+`
