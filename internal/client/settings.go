@@ -47,8 +47,8 @@ func (s Settings) String() string { return "settings for " + strings.Join(s.Serv
 // GoString is String for %#v.
 func (s Settings) GoString() string { return s.String() }
 
-// SettingsFromEnv reads BIREME_SERVER, BIREME_CA, BIREME_TOKEN, BIREME_PROJECT and BIREME_TIMEOUT, and fills what
-// they leave open from the user's config file. A server given by the environment never gets the token of the file:
+// SettingsFromEnv reads BIREME_SERVER, BIREME_CA, BIREME_TOKEN, BIREME_PROJECT and BIREME_TIMEOUT, and fills what they
+// leave open from the user's config file. A server given by the environment never gets the token of the file:
 // the file's token belongs to the file's server.
 func SettingsFromEnv() (Settings, error) {
 	s := Settings{
@@ -69,6 +69,9 @@ func SettingsFromEnv() (Settings, error) {
 		if err := s.fromFile(ConfigPath()); err != nil {
 			return s, err
 		}
+	}
+	if s.Token == "" {
+		s.Token = os.Getenv("SLURM_JWT") // scontrol token's
 	}
 	return s, nil
 }

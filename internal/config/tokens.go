@@ -9,6 +9,11 @@ type Tokens struct {
 	Lifetime       Duration `yaml:"lifetime"`
 	DstackLifetime Duration `yaml:"dstack_lifetime"` // of those made for dstack clients, which cannot renew theirs
 	MaxLifetime    Duration `yaml:"max_lifetime"`    // the most anybody but an administrator may have
+	// file of the key that signs the JWTs of Slurm's REST API (HS256); empty: a key sealed in the store
+	JWTKey string `yaml:"jwt_key"`
+	JWKS   string `yaml:"jwks"` // file of the public keys of others who issue such tokens (RS256); empty: nobody does
+	// JWTUserClaim is the claim of theirs that names the user; empty: sun, as Slurm's
+	JWTUserClaim string `yaml:"jwt_user_claim"`
 }
 
 // Default is how long a token is good that is made without saying so.

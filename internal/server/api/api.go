@@ -31,6 +31,7 @@ import (
 	"bireme.dev/bireme/internal/server/limit"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/samples"
+	"bireme.dev/bireme/internal/server/slurmapi"
 	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/server/uploads"
 	"bireme.dev/bireme/internal/server/vault"
@@ -78,6 +79,7 @@ type API struct {
 	routes    []call.Route
 	watch     *events.Watchers
 	cancel    func() // ends the subscription
+	slurm     *slurmapi.API
 	handlers
 }
 
@@ -94,6 +96,7 @@ type handlers struct {
 	fleets       *nodes.Fleets
 	identity     *identity.Identity
 	tokens       *identity.Tokens
+	jwt          *identity.JWT
 	takeover     *identity.Takeover
 	people       *people.People
 	secrets      *secrets.Secrets
@@ -128,6 +131,8 @@ func New(d Deps) *API {
 		Base: b, Tokens: a.tokens, Secrets: a.secrets, Fleets: a.fleets, Vault: d.Vault, Uploads: d.Uploads, SSH: d.SSH,
 		Jobs: a.jobs, Submissions: a.submissions, Logs: d.Logs, Samples: d.Samples,
 	})...)
+	a.slurm = slurmapi.New(b, a)
+	a.routes = append(a.routes, a.slurm.Routes()...)
 	a.mux = a.newMux()
 	a.cancel = d.Engine.Subscribe(a.published)
 	return a
@@ -147,7 +152,8 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 			Reload: d.Reload, CAChanged: d.CAChanged, Seals: d.Seals, Dstack: d.Dstack,
 		},
 	}
-	h.identity = &identity.Identity{Base: b, Tokens: h.tokens, Authority: d.Authority, Servers: d.Servers}
+	h.jwt = &identity.JWT{Base: b, Secret: d.Authority.Secret("jwt")}
+	h.identity = &identity.Identity{Base: b, Tokens: h.tokens, JWT: h.jwt, Authority: d.Authority, Servers: d.Servers}
 	h.diag = diag.New(b)
 	h.takeover = &identity.Takeover{Base: b, Tokens: h.tokens, Vault: d.Vault}
 	h.metrics = metrics.New(b, h.identity, d.Hub)
@@ -186,6 +192,7 @@ func (a *API) published(p *engine.Published) {
 	}()
 	a.watch.Publish(p)
 	a.diag.Committed(p)
+	a.slurm.Committed(p)
 	for _, s := range p.Changes.Steps {
 		if s.State.Final() {
 			a.Streams.Ended(s)

@@ -56,6 +56,7 @@ var rights = map[string]call.Right{
 	"GET /licenses":                      {Scope: core.ScopeRead},
 	"GET /tokens":                        {Scope: core.ScopeRead},
 	"POST /tokens":                       {Scope: core.ScopeSubmit},
+	"POST /tokens/jwt":                   {Scope: core.ScopeRead, Within: call.Harmless}, // it keeps the token's limits
 	// see rotateToken: with less than submit only itself
 	"POST /tokens/{id}/rotate":                  {Scope: core.ScopeRead, Within: call.Harmless},
 	"DELETE /tokens/{id}":                       {Scope: core.ScopeRead, Within: call.Harmless}, // likewise

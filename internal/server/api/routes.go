@@ -15,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/people"
 	"bireme.dev/bireme/internal/server/api/selection"
 	"bireme.dev/bireme/internal/server/dstackapi/front"
+	"bireme.dev/bireme/internal/server/slurmapi"
 )
 
 var jobQuery = []string{
@@ -198,6 +199,10 @@ func (a *API) table() []call.Route {
 			Reply: client.NewTokenMade{},
 		},
 		{
+			Method: "POST", Path: "/tokens/jwt", Summary: "Make a JWT for Slurm's REST API", Handle: a.jwt.Create,
+			Body: client.NewJWT{}, Reply: client.JWT{},
+		},
+		{
 			Method: "POST", Path: "/tokens/{id}/rotate", Summary: "Give a token another secret", Handle: a.tokens.Rotate,
 			Body: client.RotateToken{}, Reply: client.NewTokenMade{},
 		},
@@ -377,6 +382,10 @@ func (a *API) newMux() *http.ServeMux {
 			front.NoRoute(w, r)
 			return
 		}
+		if slurmapi.Serves(r.URL.Path) {
+			a.slurm.NoRoute(w, r)
+			return
+		}
 		a.fail(w, r, nil, core.Errorf(core.NotFound, "there is no %s %s", r.Method, r.URL.Path))
 	})
 	return mux
@@ -437,6 +446,9 @@ func (a *API) letIn(rt *call.Route, w *call.Answer, r *http.Request) (*call.Call
 			return nil, a.AdmitUnknown(r)
 		}
 		return nil, nil
+	}
+	if who := call.CallerOf(r.Context()); who != nil { // it was identified, and counted, by the call that makes this one
+		return who, nil
 	}
 	who, err := a.identity.Identify(r)
 	if err != nil {

@@ -27,16 +27,41 @@ import (
 type Identity struct {
 	*call.Base
 	Tokens    *Tokens
+	JWT       *JWT
 	Authority *ca.Authority
 	Servers   []string // told to nodes that join
 }
 
 const tokenPrefix = "bm_"
 
+// Headers of Slurm's REST API.
+const (
+	slurmTokenHeader = "X-Slurm-User-Token"
+	slurmNameHeader  = "X-Slurm-User-Name"
+)
+
 // Identify finds out who calls.
 func (a *Identity) Identify(r *http.Request) (*call.Caller, error) {
+	who, err := a.identify(r)
+	if err != nil || !strings.HasPrefix(r.URL.Path, "/slurm") {
+		return who, err
+	}
+	if name := r.Header.Get(slurmNameHeader); name != "" {
+		return a.actAs(r.Context(), who, name)
+	}
+	return who, nil
+}
+
+func (a *Identity) identify(r *http.Request) (*call.Caller, error) {
+	if secret := r.Header.Get(slurmTokenHeader); secret != "" {
+		return a.bySecret(r.Context(), secret)
+	}
 	if text := r.Header.Get("Authorization"); text != "" {
-		return a.byToken(text)
+		scheme, secret, _ := strings.Cut(text, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			secret = ""
+		}
+		return a.bySecret(r.Context(), secret)
 	}
 	if cred, ok := r.Context().Value(call.PeerKey{}).(*unix.Ucred); ok {
 		return a.byPeer(r.Context(), &peer{
@@ -164,15 +189,22 @@ func (a *Identity) callerOf(u *core.User, uid, gid uint32, hasGID bool) (*call.C
 	}, nil
 }
 
+// bySecret finds the user a secret speaks for: a token of ours, or a JWT.
+func (a *Identity) bySecret(ctx context.Context, secret string) (*call.Caller, error) {
+	if isJWT(secret) {
+		return a.byJWT(ctx, secret)
+	}
+	return a.byToken(secret)
+}
+
 // byToken finds the user a token speaks for.
-func (a *Identity) byToken(header string) (*call.Caller, error) {
+func (a *Identity) byToken(secret string) (*call.Caller, error) {
 	snap, err := a.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	scheme, secret, _ := strings.Cut(header, " ")
 	bad := core.Errorf(core.Unknown, "this token is not known, or was revoked").Because("bad_token")
-	if !strings.EqualFold(scheme, "Bearer") || secret == "" || len(secret) > client.MaxTakenToken {
+	if secret == "" || len(secret) > client.MaxTakenToken {
 		return nil, bad
 	}
 	hash := hashToken(secret)

@@ -1,0 +1,243 @@
+package rest
+
+import (
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/schema"
+)
+
+// minJobAge is how long listings still show a job that has ended, as Slurm's setting of that name.
+const minJobAge = 5 * time.Minute
+
+func listJobs(c *Call) (*schema.Record, error) {
+	if err := c.unchanged("jobs"); err != nil {
+		return nil, err
+	}
+	list, err := c.api.Client.Jobs(c.Context, client.JobsQuery{History: true, Since: c.api.Now().Add(-minJobAge)})
+	if err != nil {
+		return nil, err
+	}
+	return c.jobs(list.Jobs)
+}
+
+// jobs is a listing. Jobs are converted while it is written: there may be many.
+func (c *Call) jobs(list []client.Job) (*schema.Record, error) {
+	o, err := c.records()
+	if err != nil {
+		return nil, err
+	}
+	jobs := iter.Seq[*schema.Record](func(yield func(*schema.Record) bool) {
+		for i := range list {
+			if list[i].Spec != nil && !yield(report.JobRecord(&list[i], o)) {
+				return
+			}
+		}
+	})
+	return schema.New("openapi_job_info_resp").Set("jobs", jobs).Set("last_update", c.lastUpdate()).
+		Set("last_backfill", c.lastUpdate()), nil
+}
+
+func showJob(c *Call) (*schema.Record, error) {
+	if err := c.unchanged("jobs"); err != nil {
+		return nil, err
+	}
+	id, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.api.Client.Job(c.Context, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.jobs(list.Jobs)
+}
+
+// jobStates lists jobs, or some of them by job_id.
+func jobStates(c *Call) (*schema.Record, error) {
+	var ids []string
+	for _, text := range c.Query["job_id"] {
+		for _, id := range strings.Split(text, ",") {
+			if id = strings.TrimSpace(id); id != "" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return listJobs(c)
+	}
+	list, err := c.api.Client.Jobs(c.Context, client.JobsQuery{
+		IDs: ids, History: true, Since: c.api.Now().Add(-minJobAge),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.jobs(list.Jobs)
+}
+
+// jobID is the job of the path: 12, 12_3 or 12_[1-3].
+func (c *Call) jobID() (string, error) {
+	id := c.Path("job_id")
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil && n > 0 || strings.ContainsAny(id, "_+") {
+		return id, nil
+	}
+	return "", badJobID(id)
+}
+
+func badJobID(id string) error {
+	return fail(http.StatusNotFound, 2017, "Invalid job id specified", "there is no job "+strconv.Quote(id))
+}
+
+// signalOf reads a signal; ends: it is the one that ends jobs, as is none at all.
+func signalOf(text string) (n int32, ends bool, err error) {
+	if text == "" {
+		return 0, true, nil
+	}
+	sig, err := grammar.ParseSignal(text)
+	if err != nil {
+		return 0, false, fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing",
+			"signal: "+strconv.Quote(text)+" is no signal")
+	}
+	return int32(sig), sig == 9, nil
+}
+
+// killFlags takes the flags of a cancel over.
+func killFlags(to *client.Cancel, flags []string) {
+	for _, f := range flags {
+		switch strings.ToUpper(strings.TrimSpace(f)) {
+		case "BATCH_JOB":
+			to.Batch = true
+		case "FULL_JOB":
+			to.Full = true
+		case "HURRY":
+			to.Abort = true
+		case "CRON_JOBS":
+			to.Cron = true
+		}
+	}
+}
+
+func cancelJob(c *Call) (*schema.Record, error) {
+	id, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	ask := &client.Cancel{IDs: []string{id}}
+	sig, ends, err := signalOf(c.Query.Get("signal"))
+	if err != nil {
+		return nil, err
+	}
+	if !ends {
+		ask.Signal = sig
+	}
+	for _, text := range c.Query["flags"] {
+		killFlags(ask, strings.Split(text, ","))
+	}
+	done, err := c.api.Client.Cancel(c.Context, ask)
+	if err != nil {
+		return nil, err
+	}
+	body := schema.New("openapi_kill_job_resp").Set("status", statuses(done))
+	if len(done.Results) == 0 {
+		return body, badJobID(id)
+	}
+	for _, r := range done.Results {
+		if r.Error != nil {
+			return body, r.Error
+		}
+	}
+	return body, nil
+}
+
+func statuses(done *client.Cancelled) []*schema.Record {
+	list := make([]*schema.Record, 0, len(done.Results))
+	for _, r := range done.Results {
+		s := schema.New("kill_jobs_resp_job").Set("step_id", r.ID)
+		if id, err := strconv.ParseInt(strings.SplitN(r.ID, "_", 2)[0], 10, 64); err == nil {
+			s.Set("job_id", schema.Int(id))
+		}
+		e := schema.New("kill_jobs_resp_error").Set("string", "No error")
+		if r.Error != nil {
+			e.Set("string", slurm.ErrorText(r.Error)).Set("code", slurm.ErrorNumber(r.Error)).Set("message", r.Error.Error())
+		}
+		list = append(list, s.Set("error", e))
+	}
+	return list
+}
+
+func cancelJobs(c *Call) (*schema.Record, error) {
+	in, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	one := func(name string) []string {
+		if v := in.Text(name); v != "" {
+			return []string{v}
+		}
+		return nil
+	}
+	ask := &client.Cancel{
+		IDs: in.List("jobs"), Projects: one("account"), Names: one("job_name"), Partitions: one("partition"),
+		QOS: one("qos"), Reservations: one("reservation"), States: in.List("job_state"), WCKeys: one("wckey"),
+		Nodes: in.List("nodes"), Users: append(one("user_name"), one("user_id")...),
+	}
+	killFlags(ask, in.List("flags"))
+	sig, ends, err := signalOf(in.Text("signal"))
+	if err != nil {
+		return nil, err
+	}
+	if !ends {
+		ask.Signal = sig
+	}
+	if len(ask.IDs)+len(ask.Projects)+len(ask.Names)+len(ask.Partitions)+len(ask.QOS)+len(ask.Reservations)+
+		len(ask.States)+len(ask.WCKeys)+len(ask.Nodes)+len(ask.Users) == 0 {
+		return nil, fail(http.StatusBadRequest, slurm.ErrnoNothingFound, "Nothing found with query",
+			"the request names no jobs and no condition")
+	}
+	done, err := c.api.Client.Cancel(c.Context, ask)
+	if err != nil {
+		return nil, err
+	}
+	return schema.New("openapi_kill_jobs_resp").Set("status", statuses(done)), nil
+}
+
+// ids of a change's answer.
+func jobNumber(id string) int64 {
+	n, err := strconv.ParseInt(strings.SplitN(id, "_", 2)[0], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func updateJob(c *Call) (*schema.Record, error) {
+	id, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	in, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.update(in)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.api.Client.UpdateJob(c.Context, id, u); err != nil {
+		if core.CodeOf(err) == core.NotFound {
+			return nil, badJobID(id)
+		}
+		return nil, err
+	}
+	return schema.New("openapi_job_post_response").Set("job_id", id).
+		Set("results", []*schema.Record{schema.New("job_array_response_msg_entry").Set("job_id", jobNumber(id)).
+			Set("error", "No error")}), nil
+}
