@@ -75,7 +75,7 @@ var verbs = []struct {
 	{"shutdown", (*session).unsupported},
 	{"takeover", (*session).unsupported},
 	{"top", ofJobs(jobVerbs.top)},
-	{"token", (*session).unsupported},
+	{"token", makeToken},
 	{"notify", (*session).unsupported},
 	{"power", (*session).power},
 	{"wait_job", ofJobs(jobVerbs.waitJob)},
