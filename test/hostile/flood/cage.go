@@ -175,7 +175,14 @@ func (c *Cage) holds(groups string) bool {
 		return true
 	}
 	now, err := os.ReadFile(filepath.Join(withSet(own), "cpuset.cpus"))
-	return err == nil && strings.TrimSpace(string(now)) == c.cpus
+	return err == nil && sameProcessors(string(now), c.cpus)
+}
+
+// sameProcessors reports whether two lists name the same processors: the kernel writes ranges where it can.
+func sameProcessors(a, b string) bool {
+	x, errX := processors(strings.TrimSpace(a))
+	y, errY := processors(strings.TrimSpace(b))
+	return errX == nil && errY == nil && slices.Equal(x, y)
 }
 
 // hold binds a cgroup of version 2 to the cage's processors.
