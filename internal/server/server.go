@@ -184,11 +184,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.power.Run(background) })
 	g.Go(func() error { return s.purgeLogs(background) })
 	g.Go(func() error { return s.watchLogs(background) })
-	g.Go(func() error {
-		return s.uploads.Run(background, s.Config.Dstack.UploadKeep.D(), func(err error) {
-			s.Log.Warn("purge of uploads", "err", err)
-		})
-	})
+	g.Go(func() error { return s.keepUploads(background) })
 	g.Go(func() error { return s.audit.Run(background) })
 	g.Go(func() error { return s.api.KeepTokens(background, s.Config.Retention.Tokens.D()) })
 	g.Go(func() error { return s.rotator.Run(background) })
@@ -267,6 +263,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.follow("fleets", s.fleets.Publish)
 	s.mail = mail.New(s.mailConfig, s.Log)
 	s.follow("mail", s.mail.Publish)
+	s.follow("uploads", s.forgetUploads)
 	s.mail.Load(s.engine.Snapshot())
 	s.power = power.New(s.powerPrograms, s.engine, s.Log)
 	s.follow("power", s.power.Publish)

@@ -26,17 +26,37 @@ type Bounds struct {
 
 // Store holds uploads. It is safe for concurrent use.
 type Store struct {
-	dir string
-	mu  sync.Mutex // one upload at a time is counted and given its name
+	dir    string
+	mu     sync.Mutex
+	counts map[string]*count // by the name of the user's folder: as many as users have uploaded since the start
+	gone   []core.UserName   // whose uploads Run removes
+	wake   chan struct{}     // capacity 1: somebody is gone
 }
 
 // New makes a store in a folder, which need not be there.
-func New(dir string) *Store { return &Store{dir: dir} }
+func New(dir string) *Store {
+	return &Store{dir: dir, counts: map[string]*count{}, wake: make(chan struct{}, 1)}
+}
 
-// folder is where a user's uploads are. A user's name may hold what a file's must not.
-func (s *Store) folder(user core.UserName) string {
+// folderName is the name of a user's folder. A user's name may hold what a file's must not.
+func folderName(user core.UserName) string {
 	sum := sha256.Sum256([]byte(user))
-	return filepath.Join(s.dir, hex.EncodeToString(sum[:16]))
+	return hex.EncodeToString(sum[:16])
+}
+
+// folder is where a user's uploads are.
+func (s *Store) folder(user core.UserName) string { return filepath.Join(s.dir, folderName(user)) }
+
+// count finds or makes the count of a folder.
+func (s *Store) count(folder string) *count {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.counts[folder]
+	if c == nil {
+		c = &count{dir: filepath.Join(s.dir, folder)}
+		s.counts[folder] = c
+	}
+	return c
 }
 
 // IsHash reports whether a text is a SHA-256 in hexadecimal.
@@ -50,8 +70,7 @@ func (s *Store) Put(user core.UserName, hash string, r io.Reader, b Bounds) (err
 	if !IsHash(hash) {
 		return core.Errorf(core.Invalid, "the name of an upload is the SHA-256 of its content, not %.80q", hash)
 	}
-	dir := s.folder(user)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("uploads: %w", err)
 	}
 	if free, ok := disk.Free(s.dir); ok && b.MinFree > 0 && free < b.MinFree {
@@ -62,27 +81,22 @@ func (s *Store) Put(user core.UserName, hash string, r io.Reader, b Bounds) (err
 			return err
 		}
 		now := time.Now() // it is as new as one that was written: Purge leaves it to the run that names it
-		if err := os.Chtimes(filepath.Join(dir, hash), now, now); err != nil {
+		if err := os.Chtimes(filepath.Join(s.folder(user), hash), now, now); err != nil {
 			return fmt.Errorf("uploads: %w", err)
 		}
 		return nil
 	}
-	f, err := os.CreateTemp(dir, "tmp-*") // for nobody else to read
+	p, err := s.count(folderName(user)).begin(b.PerUser)
 	if err != nil {
-		return fmt.Errorf("uploads: %w", err)
-	}
-	defer func() {
-		if cerr := f.Close(); err == nil && cerr != nil {
-			err = cerr
-		}
-		if err != nil {
-			_ = os.Remove(f.Name()) // the error that stopped us is the one to tell
-		}
-	}()
-	if err := check(r, &counted{s: s, f: f, dir: dir, most: b.PerUser}, hash, b.Size); err != nil {
 		return err
 	}
-	return s.enter(f.Name(), filepath.Join(dir, hash), b.PerUser)
+	if err = check(r, p, hash, b.Size); err == nil {
+		err = p.finish(hash)
+	}
+	if err != nil {
+		p.drop()
+	}
+	return err
 }
 
 // check reads an upload to its end, passes it on and holds it against its name and its greatest size.
@@ -101,77 +115,6 @@ func check(r io.Reader, to io.Writer, hash string, most int64) error {
 		return core.Errorf(core.Invalid, "the upload is not what its name says: its SHA-256 is another")
 	}
 	return nil
-}
-
-// limitReason is the reason of a refusal for what a user has already.
-const limitReason = "limit_uploads"
-
-// counted is the file of an upload that is on its way. What all of its user's uploads have is counted while they are
-// written, so that many at once take no more than the user may have.
-type counted struct {
-	s     *Store
-	f     *os.File
-	dir   string
-	most  int64
-	since int64 // bytes written since the last count
-}
-
-// countEach is how many bytes are written between two counts.
-const countEach = 256 << 10
-
-func (c *counted) Write(p []byte) (int, error) {
-	n, err := c.f.Write(p)
-	if c.since += int64(n); err != nil || c.since < countEach {
-		return n, err
-	}
-	c.since = 0
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	return n, checkTotal(c.dir, c.most)
-}
-
-// checkTotal refuses more than a user may have.
-func checkTotal(dir string, most int64) error {
-	total, err := sizeOf(dir)
-	if err != nil {
-		return fmt.Errorf("uploads: %w", err)
-	}
-	if total > most {
-		return core.Errorf(core.Exhausted, "your uploads would have %s, the most there may be is %s "+
-			"(dstack.upload_per_user in the server's settings)", words(total), words(most)).Because(limitReason)
-	}
-	return nil
-}
-
-// enter gives an upload its name if its user may have it.
-func (s *Store) enter(from, to string, most int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) {
-		if err := checkTotal(filepath.Dir(to), most); err != nil {
-			return err
-		}
-	}
-	return os.Rename(from, to)
-}
-
-// sizeOf adds up the uploads in a folder, those on their way too.
-func sizeOf(dir string) (total int64, err error) {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return 0, err
-	}
-	for _, e := range list {
-		info, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		total += info.Size()
-	}
-	return total, nil
 }
 
 // Has reports whether a user has an upload of a hash.
@@ -221,36 +164,116 @@ func errNone(hash string) error {
 
 // Purge removes uploads, and what broke off, that were last used before a moment.
 func (s *Store) Purge(before time.Time) (n int, err error) {
-	err = filepath.WalkDir(s.dir, func(path string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) || err == nil && e.IsDir() {
+	old := func(i fs.FileInfo) bool { return i.ModTime().Before(before) }
+	err = s.each(func(folder string) error {
+		list, err := os.ReadDir(filepath.Join(s.dir, folder))
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err != nil {
-			return err
+		for _, e := range list {
+			if info, err := e.Info(); err == nil && old(info) && s.count(folder).remove(e.Name(), old) {
+				n++
+			}
 		}
-		if info, err := e.Info(); err == nil && info.ModTime().Before(before) && os.Remove(path) == nil {
-			n++
-		}
-		return nil
+		return err
 	})
 	return n, err
 }
 
-// Run purges uploads that were not used for so long, until the context ends.
-func (s *Store) Run(ctx context.Context, keep time.Duration, failed func(error)) error {
-	if keep <= 0 {
+// each calls f with the name of each user's folder.
+func (s *Store) each(f func(folder string) error) error {
+	list, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	for _, e := range list {
+		if e.IsDir() {
+			err = errors.Join(err, f(e.Name()))
+		}
+	}
+	return err
+}
+
+// Remove removes all that a user has uploaded.
+func (s *Store) Remove(user core.UserName) error {
+	if err := s.count(folderName(user)).clear(); err != nil {
+		return fmt.Errorf("uploads of %s: %w", user, err)
+	}
+	return nil
+}
+
+// Forget has Run remove all that a user has uploaded. It does not block.
+func (s *Store) Forget(user core.UserName) {
+	s.mu.Lock()
+	s.gone = append(s.gone, user)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// removeGone removes the uploads of those that were forgotten since the last call.
+func (s *Store) removeGone() (err error) {
+	s.mu.Lock()
+	gone := s.gone
+	s.gone = nil
+	s.mu.Unlock()
+	for _, u := range gone {
+		err = errors.Join(err, s.Remove(u))
+	}
+	return err
+}
+
+// Sweep removes what users have uploaded who are not there any more: they may have been removed while this server was
+// not running. users is called after the folders have been listed, so that nobody is missing in it who has one.
+func (s *Store) Sweep(users func() []core.UserName) (n int, err error) {
+	var folders []string
+	if err := s.each(func(folder string) error { folders = append(folders, folder); return nil }); err != nil {
+		return 0, err
+	}
+	if len(folders) == 0 {
+		return 0, nil
+	}
+	known := map[string]bool{}
+	for _, u := range users() {
+		known[folderName(u)] = true
+	}
+	for _, folder := range folders {
+		if !known[folder] {
+			n++
+			err = errors.Join(err, s.count(folder).clear())
+		}
+	}
+	return n, err
+}
+
+// Run removes uploads that were not used for keep (0: they stay) and those of users who are gone, until the context
+// ends.
+func (s *Store) Run(ctx context.Context, keep time.Duration, users func() []core.UserName, failed func(error)) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
-	for {
-		if _, err := s.Purge(time.Now().Add(-keep)); err != nil {
+	report := func(err error) {
+		if err != nil {
 			failed(err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+	}
+	for {
+		_, err := s.Sweep(users)
+		report(err)
+		if keep > 0 {
+			_, err = s.Purge(time.Now().Add(-keep))
+			report(err)
+		}
+		for again := true; again; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-s.wake:
+				report(s.removeGone())
+			case <-tick.C:
+				again = false
+			}
 		}
 	}
 }
