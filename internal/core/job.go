@@ -173,6 +173,8 @@ type Step struct {
 	Nodes   []NodeName `json:"nodes"`
 	Tasks   []int32    `json:"tasks"` // on each node
 	CPUs    int32      `json:"cpus"`
+	Mem     Bytes      `json:"mem,omitempty"`  // of its job's, on all nodes
+	Gres    []Gres     `json:"gres,omitempty"` // units on all nodes, without types; also those it shares with other steps
 	Start   Time       `json:"start"`
 	End     Time       `json:"end,omitempty"`
 	Exit    Exit       `json:"exit,omitzero"`

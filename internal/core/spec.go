@@ -162,6 +162,7 @@ type Extra struct {
 	Switches     SwitchLimit       `json:"switches,omitzero"`
 	Segment      int32             `json:"segment,omitempty"` // nodes come in groups of so many, each within a block
 	Het          *HetRef           `json:"het,omitempty"`
+	HetApart     bool              `json:"het_apart,omitempty"` // of the last component: no two share a node
 	MaxPrice     Price             `json:"max_price,omitempty"` // the most a node made for it may cost an hour; 0: any
 	Contiguous   bool              `json:"contiguous,omitempty"`
 	LoginEnv     bool              `json:"login_env,omitempty"` // load the user's login environment on the node

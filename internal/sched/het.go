@@ -45,8 +45,8 @@ func (set *hetJob) hasComponent(ref *core.HetRef) bool {
 	return int(ref.Count) == len(set.components) && ref.Offset >= 0 && ref.Offset < ref.Count
 }
 
-// apart reports whether no two components may share a node, as in Slurm. Those of a run may: each is a container.
-func (set *hetJob) apart() bool { return set.components[0].Spec.Run == "" }
+// apart reports whether no two components may share a node, as in Slurm.
+func (set *hetJob) apart() bool { return set.components[len(set.components)-1].Spec.More().HetApart }
 
 // componentNodes are nodes that components of a het job have got so far; others of that job do not get them.
 type componentNodes []*ledger.Node

@@ -24,7 +24,7 @@ func (w *lawWorld) submitHet() {
 	w.dress = func(s *core.Spec) {
 		mine := ref
 		mine.Offset = int32(w.nextID - ref.Lead)
-		s.Extra = &core.Extra{Het: &mine}
+		s.Extra = &core.Extra{Het: &mine, HetApart: ref.Lead%2 == 0}
 	}
 	for range ref.Count {
 		w.submit()
@@ -76,7 +76,7 @@ func (w *lawWorld) checkHets() {
 			w.t.Fatalf("component %d+%d is %s since %d; the first is %s since %d", ref.Lead, ref.Offset, j.State, j.Start,
 				lead.State, lead.Start)
 		}
-		for k := ref.Lead; k < id && j.State == core.Running; k++ {
+		for k := ref.Lead; k < id && j.State == core.Running && j.Spec.Extra.HetApart; k++ {
 			if node := sharedNode(j.Alloc, w.jobs[k].Alloc); node != "" {
 				w.t.Fatalf("components %d and %d are both on %s", k, id, node)
 			}

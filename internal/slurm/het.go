@@ -26,6 +26,7 @@ var inherited = sync.OnceValue(func() map[string]bool {
 // Inherit gives a further component of a het job what its first one says for all.
 func (r *Request) Inherit(first *Request) error {
 	r.level = fromNowhere // whatever it says itself is stronger
+	r.extra.HetApart = true
 	for _, t := range first.Defined {
 		if !inherited()[t.option.Long] {
 			continue

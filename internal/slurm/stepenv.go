@@ -34,6 +34,17 @@ func (p *StepPart) Hold(node int) *core.NodeAlloc {
 	return nil
 }
 
+// Memory is what the step asks for on its node at an index; 0: nothing less than its job has.
+func (p *StepPart) Memory(node int) core.Bytes {
+	if p.Ask == nil {
+		return 0
+	}
+	if h := p.Hold(node); h != nil && p.Ask.MemPerNode == 0 {
+		return p.Ask.MemPerCPU * core.Bytes(h.CPUs)
+	}
+	return p.Ask.MemPerNode
+}
+
 // StepEnv is what all tasks of a step's part get over the environment srun sent: the job's variables, with task and
 // node counts of the step. Counts named after the job stay the job's; of a het job they are those of all components
 // together that the step is in.

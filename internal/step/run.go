@@ -151,6 +151,9 @@ func (s *step) start() *failure {
 		k.mu.Lock() // steps of one job share its list of places
 		s.cg, err = s.job.cg.Step()
 		k.mu.Unlock()
+		if err == nil {
+			err = s.cg.LimitMemory(s.l.Limits.StepMemory)
+		}
 		if err != nil {
 			return launchFailed(err)
 		}

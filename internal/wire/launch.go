@@ -150,7 +150,9 @@ type Limits struct {
 	CPUs   string `json:"cpus,omitempty"`   // cpuset list; empty: none
 	Memory int64  `json:"memory,omitempty"` // bytes; zero: none
 	Swap   int64  `json:"swap,omitempty"`   // bytes beyond Memory; negative: no limit
-	PIDs   int64  `json:"pids,omitempty"`   // zero: none
+	// StepMemory is what this step may use of the job's Memory, in bytes; zero: all of it.
+	StepMemory int64 `json:"step_memory,omitempty"`
+	PIDs       int64 `json:"pids,omitempty"` // zero: none
 	// "c 195:0 rwm"; nil: no restriction, empty: none. The usual pseudo-devices are added
 	Devices []string `json:"devices"`
 	// DenyDevices are device files whose devices the job may not use, by any name; everything else stays usable.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
@@ -101,6 +102,9 @@ type acctStep struct {
 		ID    string `json:"id"`
 		Name  string `json:"name"`
 	} `json:"step"`
+	TRES struct {
+		Allocated []acctTRES `json:"allocated"`
+	} `json:"tres"`
 }
 
 // AcctToJSON converts rows: each job with the steps that follow it.
@@ -171,6 +175,7 @@ func acctStepOf(r *AcctRow) acctStep {
 	out.Time, out.ExitCode = r.timeJSON(), exitJSON(r.Exit(), r.Step.State())
 	out.Tasks.Count, out.State = r.Step.Tasks(), r.Step.State().String()
 	out.Step.JobID, out.Step.ID, out.Step.Name = int64(r.Job.ID), r.Step.Name(), r.Step.Title()
+	out.TRES.Allocated = slices.DeleteFunc(z.json(), func(t acctTRES) bool { return t.Type == "billing" })
 	return out
 }
 

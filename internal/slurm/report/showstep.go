@@ -21,7 +21,14 @@ func (r *StepRow) limit(format func(minutes int64) string) string {
 func (r *StepRow) size() size {
 	st := r.Step
 	z := size{nodes: int32(len(st.Nodes)), cpus: st.CPUs}
-	if r.Job.Alloc == nil {
+	if st.Mem > 0 || len(st.Gres) > 0 {
+		z.mem = st.Mem
+		for _, g := range st.Gres {
+			z.add(g.Name, g.Count)
+		}
+		return z
+	}
+	if r.Job.Alloc == nil { // a record of a server that did not write it down
 		return z
 	}
 	places := core.NodePlaces{List: r.Job.Alloc.Nodes}

@@ -24,7 +24,8 @@ type Step struct {
 
 	peak, usage, oom fd
 
-	base Usage // counters when the present step got this place
+	base    Usage // counters when the present step got this place
+	limited bool  // an earlier or the present step had a memory limit of its own here
 
 	// spent tells that the cgroup was killed as one. Linux from 6.14 on then kills whatever is cloned into it from outside
 	// as soon as it is born (it compares the counts of kills of two different cgroups), so it cannot be used again.
@@ -82,7 +83,10 @@ func (s *Step) open() error {
 			}
 			s.j.made[cpuacct] = true
 		}
-		if err := unix.Mkdir(dir, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		switch err := unix.Mkdir(dir, 0o755); {
+		case errors.Is(err, unix.EEXIST):
+			s.limited = true // it may be, of a keeper before this one
+		case err != nil:
 			return fmt.Errorf("make cgroup %s: %w", dir, err)
 		}
 		if s.j.v2(r) || s.entered(dir) {
@@ -154,6 +158,28 @@ func (s *Step) begin() error {
 	u, err := s.Usage()
 	s.base = u
 	return err
+}
+
+// LimitMemory bounds the step's memory within that of its job; 0: no bound of its own. A place that is used again has
+// that of the step before.
+func (s *Step) LimitMemory(bytes int64) error {
+	if bytes <= 0 && !s.limited || s.j.t.by[memory] < 0 {
+		return nil
+	}
+	if s.limited = bytes > 0; !s.limited {
+		bytes = -1
+	}
+	dir := s.dir(memory)
+	if !s.j.v2(memory) {
+		return s.j.limitMemoryV1(dir, bytes, s.j.swap)
+	}
+	if err := writeFile(dir, "memory.max", orMax(bytes)); err != nil {
+		return err
+	}
+	if s.j.t.swap && s.limited {
+		return writeFile(dir, "memory.swap.max", orMax(s.j.swap))
+	}
+	return nil
 }
 
 // FD is the directory to clone into, or -1 where the forking thread has to Join instead.

@@ -2,7 +2,6 @@ package steplayout
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
@@ -26,18 +25,14 @@ func Place(j *core.Job, steps []*core.Step, name string, ask *core.StepRequest) 
 			most).Because("too_many_cpus")
 	}
 	st := &core.Step{Job: j.ID, Name: name, Nodes: nodes, Tasks: tasks}
-	places := core.NodePlaces{List: j.Alloc.Nodes}
-	for i, t := range tasks {
-		n := cpusFor(t, ask)
-		if ask.Overcommit {
-			n = min(n, int64(j.Alloc.Nodes[places.Of(nodes[i])].CPUs))
-		}
-		st.CPUs = int32(min(int64(st.CPUs)+n, math.MaxInt32))
-	}
-	if _, err := holds(st, j.Alloc.Nodes, j.Alloc.Nodes, ask); err != nil || ask.Overlap {
+	if all, err := holds(st, j.Alloc.Nodes, j.Alloc.Nodes, ask); err != nil || ask.Overlap {
+		charge(st, j, all, ask)
 		return st, err
 	}
-	return placeFree(j, steps, st, ask)
+	if st, err = placeFree(j, steps, st, ask); err == nil {
+		charge(st, j, st.Holds, ask)
+	}
+	return st, err
 }
 
 // placeFree lays a step out that fits its job, on what no other step holds.
