@@ -104,6 +104,16 @@ func (a *App) Confirm(yes bool, format string, args ...any) bool {
 	return a.Ask(format, args...)
 }
 
+// Declined is the end of a command whose question was answered with no: nothing failed.
+func (a *App) Declined(what string) error {
+	if a.Dstack {
+		_, err := fmt.Fprintln(a.Out, "Exiting...")
+		return err
+	}
+	a.Note("%s", what)
+	return nil
+}
+
 // Ask asks on the terminal; anything but y or yes means no. Ctrl-C ends the program, also where it was typed before:
 // whatever else waits for it is past.
 func (a *App) Ask(format string, args ...any) bool {

@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/dstack"
 	"bireme.dev/bireme/internal/dstack/config"
 	"bireme.dev/bireme/internal/dstack/convert"
+	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/wire/parcel"
 )
 
@@ -195,10 +196,21 @@ func (o *applyOptions) carryOut(ctx context.Context, c *client.Client, p *planne
 		return err
 	}
 	does, err := o.decide(p)
-	if err != nil || does == nothing {
+	if err != nil {
 		return err
 	}
 	switch does {
+	case nothing:
+		return nil
+	case keep:
+		if o.json {
+			return o.printRun(ctx, o.app, c)
+		}
+		return nil
+	case await:
+		if err := o.awaitEnd(ctx, c); err != nil {
+			return err
+		}
 	case update:
 		run, err := o.update(ctx, c, p)
 		if err != nil {
@@ -209,7 +221,7 @@ func (o *applyOptions) carryOut(ctx context.Context, c *client.Client, p *planne
 		if err := o.stop(ctx, c); err != nil {
 			return err
 		}
-	case create, nothing:
+	case create:
 	}
 	return o.submit(ctx, c, sub)
 }
@@ -241,8 +253,12 @@ func (o *applyOptions) replace(ctx context.Context, c *client.Client) error {
 		return core.Errorf(core.Conflict, "run %s %s; stop it with `bireme stop %s`, or give -y to replace it", o.name,
 			runPhrase(run.State), o.name)
 	}
-	if !o.app.Confirm(o.yes, "Run %s %s. Stop it and start anew?", o.name, runPhrase(run.State)) {
+	if run.State != wire.RunTerminating &&
+		!o.app.Confirm(o.yes, "Run %s %s. Stop it and start anew?", o.name, runPhrase(run.State)) {
 		return core.Errorf(core.Conflict, "run %s was left alone; nothing was submitted", o.name)
+	}
+	if run.State == wire.RunTerminating {
+		return o.awaitEnd(ctx, c)
 	}
 	return o.stop(ctx, c)
 }
@@ -250,9 +266,16 @@ func (o *applyOptions) replace(ctx context.Context, c *client.Client) error {
 // stop ends the live run of the same name and waits until it has ended.
 func (o *applyOptions) stop(ctx context.Context, c *client.Client) error {
 	o.app.Note("stopping run %s", o.name)
-	if err := c.StopRun(ctx, o.project, o.name); err != nil && core.CodeOf(err) != core.Conflict {
+	err := c.StopRun(ctx, o.project, o.name)
+	if code := core.CodeOf(err); err != nil && code != core.Conflict && code != core.NotFound { // it has ended meanwhile
 		return err
 	}
+	return o.awaitEnd(ctx, c)
+}
+
+// awaitEnd waits until the run of the same name has ended, and says now and then that it does.
+func (o *applyOptions) awaitEnd(ctx context.Context, c *client.Client) error {
+	began, told := time.Now(), time.Now()
 	for {
 		run, err := findRun(ctx, c, o.project, o.name)
 		if err != nil {
@@ -260,6 +283,10 @@ func (o *applyOptions) stop(ctx context.Context, c *client.Client) error {
 		}
 		if run.Ended != 0 {
 			return nil
+		}
+		if time.Since(told) > 5*time.Second {
+			told = time.Now()
+			o.app.Note("waiting for run %s to end, for %s", o.name, app.Span(told.Sub(began).Round(time.Second)))
 		}
 		if err := app.Wait(ctx, 200*time.Millisecond); err != nil {
 			return err

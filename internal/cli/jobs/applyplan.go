@@ -125,8 +125,10 @@ func (o *applyOptions) anything(ctx context.Context, c *client.Client, p *planne
 type decision int
 
 const (
-	nothing  decision = iota // all is as it should be, or the user does not want it
+	nothing  decision = iota // the user does not want it
+	keep                     // all is as it should be
 	create                   // a new run
+	await                    // a new run, once the old one has ended, which is being stopped
 	override                 // the live run is stopped first
 	update                   // the live run changes in place
 )
@@ -135,20 +137,27 @@ const (
 func (o *applyOptions) decide(p *planned) (decision, error) {
 	if p == nil || p.was == nil {
 		if !o.app.Confirm(o.yes, "Submit the run %s?", o.name) {
-			return nothing, o.declined("nothing was submitted")
+			return nothing, o.app.Declined("nothing was submitted")
 		}
 		return create, nil
 	}
 	w := o.screen()
+	if p.CurrentResource.Status == wire.RunTerminating {
+		fmt.Fprintf(w, "Run %s is being stopped. The new one is submitted when it has ended.\n", o.name)
+		if !o.app.Confirm(o.yes, "Submit the run %s?", o.name) {
+			return nothing, o.app.Declined("nothing was submitted")
+		}
+		return await, nil
+	}
 	changes := screen.Changes(p.was, p.spec)
 	state := runPhrase(p.CurrentResource.Status)
 	inPlace := p.Action == wire.ActionUpdate && len(changes) > 0
 	switch {
 	case len(changes) == 0:
 		fmt.Fprintf(w, "Run %s %s and has no changes.\n", o.name, state)
-		if o.yes && !o.force {
+		if (o.yes || !o.app.Terminal) && !o.force {
 			fmt.Fprintln(w, "Use --force to stop it and start it again.")
-			return nothing, nil
+			return keep, nil
 		}
 	case inPlace:
 		fmt.Fprintf(w, "Run %s %s. These changes are made in place:\n", o.name, state)
@@ -167,18 +176,9 @@ func (o *applyOptions) decide(p *planned) (decision, error) {
 		question, does = "Update the run?", update
 	}
 	if !o.app.Confirm(o.yes, "%s", question) {
-		return nothing, o.declined("run " + o.name + " was left alone")
+		return nothing, o.app.Declined("run " + o.name + " was left alone")
 	}
 	return does, nil
-}
-
-// declined is the end of a user who said no; to dstack's CLI it is no error.
-func (o *applyOptions) declined(what string) error {
-	if o.app.Dstack {
-		_, err := fmt.Fprintln(o.app.Out, "Exiting...")
-		return err
-	}
-	return core.Errorf(core.Conflict, "%s", what)
 }
 
 // update changes the live run in place.

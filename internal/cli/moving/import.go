@@ -103,7 +103,7 @@ func (o *importOptions) run(ctx context.Context) error {
 			}
 		}
 		if !o.app.Confirm(o.yes, "Take over %d things?", p.changes()) {
-			return core.Errorf(core.Conflict, "nothing was taken over")
+			return o.app.Declined("nothing was taken over")
 		}
 		err = p.do(ctx)
 	} else if !o.json {

@@ -127,7 +127,7 @@ func (a fleets) delete() *cobra.Command {
 				what = fmt.Sprintf("%s of fleet %s", app.Plural(len(nums), "instance"), args[0])
 			}
 			if !a.Confirm(yes, "Delete %s?", what) {
-				return core.Errorf(core.Conflict, "nothing was deleted")
+				return a.Declined("nothing was deleted")
 			}
 			was, err := c.Fleet(cmd.Context(), args[0])
 			if core.CodeOf(err) == core.NotFound {

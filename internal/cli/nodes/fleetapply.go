@@ -67,7 +67,7 @@ func (o *FleetApply) Run(ctx context.Context, file string, cfg *config.Configura
 		if !o.App.Confirm(o.Yes, "%s", map[string]string{
 			"create": "Create fleet " + o.Name + "?", "update": "Update fleet " + o.Name + " in place?",
 		}[plan.Action]) {
-			return core.Errorf(core.Conflict, "nothing was changed")
+			return o.App.Declined("nothing was changed")
 		}
 	}
 	if _, err = c.PutFleet(ctx, o.Name, spec); err != nil {

@@ -84,8 +84,7 @@ func (o *deleteOptions) one(ctx context.Context, d client.Dstack, kind, name str
 		return err
 	}
 	if !o.Confirm(o.yes, "Delete the %s %s?", kind, name) {
-		o.Note("nothing was deleted")
-		return nil
+		return o.Declined("nothing was deleted")
 	}
 	if err := d.Post(ctx, kind+"s/delete", drop, nil); err != nil {
 		return err

@@ -246,7 +246,7 @@ func (o *projectOptions) add(ctx context.Context) error {
 	if e := f.find(o.entry.Name); e != nil {
 		same := e.URL == o.entry.URL && e.Token == o.entry.Token
 		if !same && !o.Confirm(o.yes || o.no, "Update the project %s?", e.Name) {
-			return nil
+			return o.Declined("nothing was changed")
 		}
 		e.URL, e.Token = o.entry.URL, o.entry.Token
 	} else {
@@ -299,7 +299,7 @@ func (o *projectOptions) remove() error {
 		return fmt.Errorf("Project %s is not configured", o.entry.Name)
 	}
 	if !o.Confirm(o.yes, "Forget the project %s?", o.entry.Name) {
-		return nil
+		return o.Declined("nothing was changed")
 	}
 	kept := f.Projects[:0]
 	for _, e := range f.Projects {

@@ -73,7 +73,7 @@ func fleetCommand(a *app.App) *cobra.Command {
 				return o.one(cmd.Context(), d, "fleet", args[0])
 			}
 			if !b.Confirm(yes, "Delete %s of the fleet %s?", app.Plural(len(nums), "instance"), args[0]) {
-				return nil
+				return b.Declined("nothing was deleted")
 			}
 			return d.Post(cmd.Context(), "fleets/delete_instances", map[string]any{
 				"name": args[0], "instance_nums": nums,
@@ -190,7 +190,7 @@ func secretCommand(a *app.App) *cobra.Command {
 				return err
 			}
 			if !b.Confirm(yes, "Delete the secret %s?", args[0]) {
-				return nil
+				return b.Declined("nothing was deleted")
 			}
 			return b.ok(d.Post(cmd.Context(), "secrets/delete", map[string]any{"secrets_names": args}, nil))
 		},

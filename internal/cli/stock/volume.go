@@ -86,8 +86,7 @@ func (b *base) delete(noun, nouns string) *cobra.Command {
 				return fmt.Errorf("%s %s: %w", noun, args[0], err)
 			}
 			if !b.Confirm(yes, "Delete the %s %s?", noun, args[0]) {
-				b.Note("nothing was deleted")
-				return nil
+				return b.Declined("nothing was deleted")
 			}
 			return d.Post(cmd.Context(), nouns+"/delete", map[string]any{"names": args}, nil)
 		},

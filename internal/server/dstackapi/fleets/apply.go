@@ -78,7 +78,7 @@ func (a *Fleets) read(c *front.Call, raw json.RawMessage, loc ...any) (*wanted, 
 	if !ours {
 		for _, p := range c.Snap.Partitions() {
 			if string(p.Name) == w.name {
-				return nil, front.Errorf("%s is a partition of the cluster, which its settings make: choose another name", w.name)
+				return nil, front.Conflictf("%s is a partition of the cluster, which its settings make: choose another name", w.name)
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func (a *Fleets) drop(c *front.Call, name string, nums []int32) error {
 	f, ok := c.Snap.Fleet(name)
 	if !ok || f.Project != c.Project.Name && (f.Project != "" || !c.Admin || isLimited(c)) {
 		if there := a.find(c, &getBody{Name: &name}); there != nil && !ok {
-			return front.Errorf("%s is a partition of the cluster, which its settings make: it cannot be deleted from here",
+			return front.Conflictf("%s is a partition of the cluster, which its settings make: it cannot be deleted from here",
 				name)
 		}
 		return nil
@@ -222,9 +222,9 @@ func (a *Fleets) drop(c *front.Call, name string, nums []int32) error {
 	switch core.ReasonOf(err) {
 	case "node_busy":
 		if nums != nil {
-			return front.Errorf("Failed to delete fleet %s instances. Fleet instances are in use.", name)
+			return front.Conflictf("Failed to delete fleet %s instances. Fleet instances are in use.", name)
 		}
-		return front.Errorf("Failed to delete fleet %s. Fleet is in use.", name)
+		return front.Conflictf("Failed to delete fleet %s. Fleet is in use.", name)
 	case "access_denied":
 		return front.ErrForbidden()
 	}

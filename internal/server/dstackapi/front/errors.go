@@ -42,6 +42,9 @@ func ErrExists() error { return core.Errorf(core.Conflict, "Resource exists").Be
 // Errorf is the refusal of a request with a text for the user.
 func Errorf(format string, args ...any) error { return core.Errorf(core.Invalid, format, args...) }
 
+// Conflictf is the refusal of a request that does not fit how things are.
+func Conflictf(format string, args ...any) error { return core.Errorf(core.Conflict, format, args...) }
+
 // ErrInvalid is the answer to a body with faults.
 func ErrInvalid(faults wire.Invalid) error {
 	return &core.Error{Code: core.Invalid, Reason: reasonRejected, Message: faults.Error(), Err: faults}

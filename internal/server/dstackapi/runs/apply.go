@@ -84,19 +84,22 @@ func currentOf(raw json.RawMessage) (string, error) {
 func (l *look) update(open *core.Run, eff *convert.Spec, currentID string, force bool) (any, error) {
 	ctx := l.c.Context()
 	if wire.RunID(open.ID) != currentID && !force {
-		return nil, front.Errorf("Failed to apply plan: run %s was changed since the plan was made. "+
+		return nil, front.Conflictf("Failed to apply plan: run %s was changed since the plan was made. "+
 			"Try again or use force apply", open.Name)
+	}
+	if j := l.v.LiveRunJob(open); j != nil && j.Stop != nil {
+		return nil, front.Conflictf("Run %s is being stopped. Apply it again when it has ended", open.Name)
 	}
 	old, err := l.readSpec(ctx, open, nil) // all of it, also for a manager: nothing is lost that the manager does not see
 	if err != nil {
 		return nil, err
 	}
 	if fields, inPlace := config.Changes(&old.spec.Configuration, &eff.Configuration); !inPlace {
-		return nil, front.Errorf("Run %s is active and cannot change in place: %s. Stop it first", open.Name,
+		return nil, front.Conflictf("Run %s is active and cannot change in place: %s. Stop it first", open.Name,
 			strings.Join(fields, ", "))
 	}
 	if !sameExcept(old.spec, eff) {
-		return nil, front.Errorf("Run %s is active and its files, repository or profile cannot change in place. "+
+		return nil, front.Conflictf("Run %s is active and its files, repository or profile cannot change in place. "+
 			"Stop it first", open.Name)
 	}
 	raw, err := eff.JSON()

@@ -65,7 +65,7 @@ func (a *Runs) remove(c *front.Call, in *deleteBody) (any, error) {
 	}
 	if len(active) > 0 {
 		slices.Sort(active)
-		return nil, front.Errorf("Cannot delete active runs: [%s]", strings.Join(active, ", "))
+		return nil, front.Conflictf("Cannot delete active runs: [%s]", strings.Join(active, ", "))
 	}
 	for _, r := range ended {
 		if _, err := engine.Do(c.Context(), a.Engine, &state.DeleteRun{By: c.Identity, Run: r}); err != nil {
