@@ -26,12 +26,12 @@ func (a *App) linksCommand() *cobra.Command {
 			"program, which then takes the options of dstack's CLI; where that is installed\nit stays.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if remove {
-				return errors.Join(a.removeLinks(args[0]), a.dstackLink(args[0], true), a.removePages(man))
+				return errors.Join(a.removeLinks(args[0]), a.removePages(man))
 			}
 			if err := a.makeLinks(args[0]); err != nil {
 				return err
 			}
-			return errors.Join(a.dstackLink(args[0], false), a.writePages(man))
+			return a.writePages(man)
 		},
 	}
 	c.Flags().BoolVar(&remove, "remove", false, "remove the links instead")
@@ -99,8 +99,16 @@ func (a *App) makeLinks(dir string) error {
 			return err
 		}
 	}
-	made := len(missing) + len(old)
-	a.Note("%s: %s created, %d were already there", dir, app.Plural(made, "link"), len(a.Links)-made)
+	made, there := len(missing)+len(old), len(a.Links)-len(missing)-len(old)
+	switch done, err := a.dstackLink(dir, false); {
+	case err != nil:
+		return err
+	case done == linkMade:
+		made++
+	case done == linkKept:
+		there++
+	}
+	a.Note("%s: %s created, %d were already there", dir, app.Plural(made, "link"), there)
 	return nil
 }
 
@@ -121,6 +129,13 @@ func (a *App) removeLinks(dir string) error {
 		if err := os.Remove(path); err != nil {
 			return err
 		}
+		removed++
+	}
+	done, err := a.dstackLink(dir, true)
+	if err != nil {
+		return err
+	}
+	if done == linkRemoved {
 		removed++
 	}
 	a.Note("%s: %s removed", dir, app.Plural(removed, "link"))
@@ -149,11 +164,21 @@ func leadsTo(path string) (string, error) {
 // dstackName is the link under which this program takes dstack's options.
 const dstackName = "dstack"
 
+// What became of a link.
+type linkDone int
+
+const (
+	linkNone linkDone = iota // there is none, or it is another program's
+	linkMade
+	linkKept
+	linkRemoved
+)
+
 // dstackLink makes or removes the link named dstack. One that is there and not ours is dstack's own CLI, and stays.
-func (a *App) dstackLink(dir string, remove bool) error {
+func (a *App) dstackLink(dir string, remove bool) (linkDone, error) {
 	targets, err := a.targets()
 	if err != nil {
-		return err
+		return linkNone, err
 	}
 	exe := targets[len(targets)-1]
 	if filepath.Base(exe) == slurmMain {
@@ -163,16 +188,18 @@ func (a *App) dstackLink(dir string, remove bool) error {
 	to, err := leadsTo(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && remove:
-		return nil
+		return linkNone, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return os.Symlink(exe, path)
+		return linkMade, os.Symlink(exe, path)
 	case err != nil:
-		return err
+		return linkNone, err
 	case to != exe && !remove:
 		a.Note("%s is another program's and stays", path)
-		return nil
+		return linkNone, nil
 	case to == exe && remove:
-		return os.Remove(path)
+		return linkRemoved, os.Remove(path)
+	case to != exe:
+		return linkNone, nil
 	}
-	return nil
+	return linkKept, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bireme.dev/bireme/internal/cli/app"
@@ -27,11 +28,28 @@ type attachment struct {
 	job      string
 	node     int
 	forwards []forward
-	host     bool   // ssh NAME reaches it while attached
-	hold     bool   // it counts how long nobody is connected
-	quiet    bool   // no output is shown
-	offset   int64  // where the output begins
-	at       string // what the user was last told of its beginning
+	host     bool        // ssh NAME reaches it while attached
+	hold     bool        // it counts how long nobody is connected
+	quiet    bool        // no output is shown
+	offset   int64       // where the output begins
+	at       string      // what the user was last told of its beginning
+	midLine  atomic.Bool // what was printed of its output does not end with a line
+}
+
+// Write prints output of the run.
+func (t *attachment) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		t.midLine.Store(p[len(p)-1] != '\n')
+	}
+	return t.app.Out.Write(p)
+}
+
+// note tells the user something, on a line of its own also where the output is on the same screen.
+func (t *attachment) note(format string, args ...any) {
+	if t.app.Terminal && t.midLine.Swap(false) {
+		format = "\n" + format
+	}
+	t.app.Note(format, args...)
 }
 
 // run follows a run's output to its end and gives the job's own exit status. Meanwhile its ports are forwarded.
@@ -40,7 +58,7 @@ func (t *attachment) run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { t.progress(beside) })
 	wg.Go(func() { t.connect(beside) })
-	out := t.app.Out
+	out := io.Writer(t)
 	if t.quiet {
 		out = io.Discard
 	}
@@ -59,7 +77,7 @@ func (t *attachment) run(ctx context.Context) error {
 		return fmt.Errorf("cannot follow run %s, which continues (`bireme logs -f %s` follows it again): %w", t.name,
 			t.name, err)
 	}
-	t.app.Note("run %s: %s", t.name, text)
+	t.note("run %s: %s", t.name, text)
 	if code != 0 {
 		return &app.StatusError{Code: code}
 	}
@@ -78,7 +96,7 @@ func (t *attachment) connect(ctx context.Context) {
 		return
 	}
 	for _, f := range t.forwards {
-		t.app.Note("%s", f)
+		t.note("%s", f)
 	}
 	tunnel := &tunnel{app: t.app, client: t.client, job: t.job, name: t.name, ssh: s, forwards: t.forwards}
 	tunnel.run(ctx)
@@ -102,13 +120,13 @@ func (t *attachment) offer(s *sshOptions) (withdraw func()) {
 		err = conf.add(s.lines(self))
 	}
 	if err != nil {
-		t.app.Note("%s; `bireme ssh %s` works: %v", connectNot, t.name, err)
+		t.note("%s; `bireme ssh %s` works: %v", connectNot, t.name, err)
 		return func() {}
 	}
-	t.app.Note("%s%s", connectBy, attach.Host(t.name, t.node))
+	t.note("%s%s", connectBy, attach.Host(t.name, t.node))
 	return func() {
 		if err := conf.remove(); err != nil {
-			t.app.Note("%s is still in the ssh configuration: %v", t.name, err)
+			t.note("%s is still in the ssh configuration: %v", t.name, err)
 		}
 	}
 }
@@ -120,7 +138,7 @@ func (t *attachment) editor(ctx context.Context) {
 		return
 	}
 	if c := run.Jobs[t.node].ConnectionInfo; c.IDEName != nil && c.AttachedIDEURL != nil {
-		t.app.Note("to open it in %s: %s", *c.IDEName, *c.AttachedIDEURL)
+		t.note("to open it in %s: %s", *c.IDEName, *c.AttachedIDEURL)
 	}
 }
 
@@ -133,9 +151,9 @@ func (t *attachment) interrupted() error {
 		if err := stop.one(ctx, t.client, t.name); err != nil {
 			return err
 		}
-		t.app.Note("run %s is being stopped", t.name)
+		t.note("run %s is being stopped", t.name)
 	} else {
-		t.app.Note("run %s continues; `bireme logs -f %s` follows it, `bireme stop %s` stops it", t.name, t.name, t.name)
+		t.note("run %s continues; `bireme logs -f %s` follows it, `bireme stop %s` stops it", t.name, t.name, t.name)
 	}
 	return &app.StatusError{Code: app.ExitInterrupted}
 }

@@ -27,7 +27,7 @@ func (t *attachment) progress(ctx context.Context) {
 		}
 		text, more := t.stage(run)
 		if text != "" && (waited || more) {
-			t.app.Note("run %s: %s", t.name, text)
+			t.note("run %s: %s", t.name, text)
 		}
 		if !more || app.Wait(ctx, lookAgain) != nil {
 			return
@@ -41,7 +41,7 @@ func (t *attachment) explainWait(ctx context.Context) bool {
 	if err != nil || w.State != core.Pending {
 		return false
 	}
-	t.app.Note("run %s is waiting (%s): %s", t.name, w.Reason, w.Why)
+	t.note("run %s is waiting (%s): %s", t.name, w.Reason, w.Why)
 	return true
 }
 

@@ -125,10 +125,32 @@ func (o *importOptions) read(ctx context.Context) (*inventory.Inventory, error) 
 		return nil, err
 	}
 	inv := &inventory.Inventory{}
-	if err := json.Unmarshal(data, inv); err != nil {
-		return nil, app.Usagef("import: what biremed read-dstack wrote cannot be read: %v", err)
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err = d.Decode(inv)
+	if err == nil && inv.Users == nil {
+		err = errors.New(`it has no "users"`)
+	}
+	if err != nil {
+		from := "what biremed read-dstack wrote"
+		if o.inventory != "" {
+			from = o.inventory
+		}
+		return nil, app.Usagef("import: %s is not an inventory that `biremed read-dstack` wrote: %s", from, jsonFault(err))
 	}
 	return inv, nil
+}
+
+// jsonFault words what is wrong with a JSON document, without names of this program's types.
+func jsonFault(err error) string {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind) && kind.Field == "":
+		return "it is a JSON " + kind.Value + ", not an object"
+	case errors.As(err, &kind):
+		return fmt.Sprintf("%q cannot be a %s", kind.Field, kind.Value)
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
 // ask runs biremed, which knows databases. A URL may have a password: it is handed over in the environment.

@@ -41,8 +41,8 @@ func volumeCommand(a *app.App) *cobra.Command {
 	for _, c := range []*cobra.Command{c, list} {
 		watchFlag(c, &o.watch)
 		c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "show more of each")
+		c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	}
-	list.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	c.AddCommand(list, o.get("volume", "volumes"), o.delete("volume", "volumes"))
 	return c
 }

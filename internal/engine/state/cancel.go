@@ -121,7 +121,11 @@ func (in *Cancel) cancelOne(s *State, j *core.Job) {
 	next := edit.Job
 	switch {
 	case j.State.Final() && !j.Flags.Has(core.Requeueing):
-		return
+		if in.Abort && j.Flags.Has(core.Completing) && j.Stop != nil && !j.Stop.Abort { // its grace ends now
+			next.Stop = in.stop(s.rec.Now())
+			next.Stop.As = j.Stop.As
+			edit.CommitSilently()
+		}
 	case j.Flags.Has(core.Requeueing): // on its way back: it ends instead
 		next.Flags &^= core.Requeueing | core.RequeueHold
 		next.Stop = in.stop(s.rec.Now())

@@ -119,3 +119,30 @@ func TestRunOfArray(t *testing.T) {
 		t.Fatalf("it has ended: %+v", r)
 	}
 }
+
+// TestAbortHastens: a job that is being stopped with its grace is ended at once when it is then aborted.
+func TestAbortHastens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	node := coretest.Node("n1").Build()
+	w.must(&Register{Node: node.Name, Hardware: node.Hardware, Host: node.Host, Roles: node.Roles})
+	w.must(&EnsureUser{UID: 1000, UnixName: "alice"})
+	alice := core.Identity{User: "alice", UID: 1000}
+	spec := coretest.Job().Set(func(s *core.Spec) { s.User, s.UID = "alice", 1000 }).Spec()
+	id := w.must(&Submit{By: alice, Spec: spec}).(*Submitted).ID
+	w.pass()
+	stop := func(abort bool) *core.Stop {
+		w.must(&Cancel{By: alice, Job: id, Abort: abort})
+		j, _ := w.st.Snapshot().Job(id)
+		return j.Stop
+	}
+	if st := stop(false); st.Abort || st.Grace != 0 {
+		t.Fatalf("%+v", st)
+	}
+	if st := stop(true); !st.Abort || st.Grace >= 0 {
+		t.Fatalf("%+v", st)
+	}
+	if st := stop(false); !st.Abort {
+		t.Fatalf("a stop takes nothing back: %+v", st)
+	}
+}

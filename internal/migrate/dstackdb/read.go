@@ -43,12 +43,12 @@ type reader struct {
 func (r *reader) schema(ctx context.Context) error {
 	rows, err := r.read(ctx, "alembic_version", "version_num")
 	if err != nil {
-		return core.Errorf(core.Invalid, "the database cannot be read: %v", err)
+		return core.Errorf(core.Invalid, "%s cannot be read as a database: %v", r.name, err)
 	}
 	users, err := r.texts(ctx, "SELECT COUNT(*) FROM users")
 	if err != nil || len(rows) == 0 || len(users) == 0 {
-		return core.Errorf(core.Invalid, "this is not the database of a dstack server: it has no tables alembic_version and "+
-			"users")
+		return core.Errorf(core.Invalid, "%s is not the database of a dstack server: it has no tables alembic_version and "+
+			"users", r.name)
 	}
 	r.out.Schema = rows[0]["version_num"]
 	return nil

@@ -4,6 +4,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -35,7 +36,12 @@ func ReadKeys(file string) (Keys, error) {
 		} `yaml:"encryption"`
 	}
 	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return nil, core.Errorf(core.Invalid, "%s: is not the config.yml of a dstack server: %v", file, err)
+		fault := strings.TrimPrefix(err.Error(), "yaml: ")
+		var kinds *yaml.TypeError
+		if errors.As(err, &kinds) { // it names types of this program
+			fault = "it has no mapping with encryption.keys, a list of keys with type, name and secret"
+		}
+		return nil, core.Errorf(core.Invalid, "%s is not the config.yml of a dstack server: %s", file, fault)
 	}
 	keys := Keys{}
 	for i, k := range doc.Encryption.Keys {

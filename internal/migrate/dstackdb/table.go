@@ -22,12 +22,16 @@ type source struct {
 	tx *sql.Tx
 	// of SQLite: what lists the columns of a table
 	columns string
+	name    string // for messages: no password
 }
 
 // open opens the database: the file of SQLite, or a URL of PostgreSQL as DSTACK_DATABASE_URL has it.
 func open(ctx context.Context, database string) (*source, error) {
 	scheme, rest, isURL := strings.Cut(database, "://")
-	s := &source{}
+	s := &source{name: "the database"}
+	if !isURL {
+		s.name = database
+	}
 	var err error
 	switch base, _, _ := strings.Cut(scheme, "+"); {
 	case !isURL || base == "sqlite":

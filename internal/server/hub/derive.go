@@ -49,6 +49,8 @@ func derive(old, j *core.Job, t told, steps []*core.Step, emit func(core.NodeNam
 		case busy && t == toldNothing:
 			each(j, emit, kill(j))
 			return toldKill
+		case busy && t == toldKill && hastened(old, j):
+			each(j, emit, kill(j))
 		}
 		return t
 	}
@@ -70,6 +72,11 @@ func derive(old, j *core.Job, t told, steps []*core.Step, emit func(core.NodeNam
 		each(j, emit, setLimit(j, steps))
 	}
 	return toldNothing
+}
+
+// hastened reports whether a job that is being ended is now to end without its grace.
+func hastened(old, j *core.Job) bool {
+	return j.Stop != nil && j.Stop.Abort && old != nil && (old.Stop == nil || !old.Stop.Abort)
 }
 
 // leave ends what may still run of a job that continues, on nodes that it has lost.

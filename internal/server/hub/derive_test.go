@@ -90,6 +90,11 @@ func TestDerive(t *testing.T) {
 		},
 		"cancelled":               {running, with(running, ended(core.Cancelled)), 0, nil, "a:kill b:kill", toldKill},
 		"cancelled, told already": {running, with(running, ended(core.Cancelled)), toldKill, nil, "", toldKill},
+		"cancelled, then aborted": {
+			with(with(running, ended(core.Cancelled)), func(j *core.Job) { j.Stop = &core.Stop{} }),
+			with(with(running, ended(core.Cancelled)), func(j *core.Job) { j.Stop = &core.Stop{Abort: true, Grace: -1} }),
+			toldKill, nil, "a:kill b:kill", toldKill,
+		},
 		"batch step ended": {
 			running, with(job("a!", "b"), ended(core.Completed)), 0, nil, "b:finish",
 			toldFinish,

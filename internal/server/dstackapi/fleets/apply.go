@@ -78,7 +78,8 @@ func (a *Fleets) read(c *front.Call, raw json.RawMessage, loc ...any) (*wanted, 
 	if !ours {
 		for _, p := range c.Snap.Partitions() {
 			if string(p.Name) == w.name {
-				return nil, front.Conflictf("%s is a partition of the cluster, which its settings make: choose another name", w.name)
+				return nil, front.Conflictf("%s is a partition of the cluster, which its settings make: choose another name",
+					w.name)
 			}
 		}
 	}
