@@ -118,6 +118,7 @@ var rooms = map[string]room{
 		"internal/account": "users and groups may be given by number",
 		"internal/client":  "its commands and its HTTP API call the same services",
 		"internal/config":  "slurm.conf is read into the one settings struct",
+		"internal/policy":  "what a partition and a job cost is shown",
 		"internal/wire":    "srun is one end of its step's stream",
 	}},
 	"internal/dstack": {why: "the dstack front end", may: map[string]string{

@@ -50,6 +50,8 @@ type Job struct {
 	Planned  string      `json:"planned_nodes,omitempty"`  // hostlist of the nodes reserved for it
 	// Ports are where those of its containers are found.
 	Ports []core.Published `json:"ports,omitempty"`
+	// Weights are what the resources of its partition cost, as they were written; empty: a CPU costs 1.
+	Weights string `json:"billing_weights,omitempty"`
 }
 
 // Brief is a job in a queue listing: GET /api/v1/jobs?view=brief. It is flat and short because squeue reads 50,000 of

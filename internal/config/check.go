@@ -185,7 +185,7 @@ func (d *decoder) checkPartitions(c *Config) {
 			}
 			def = i
 		}
-		if !strings.EqualFold(p.Nodes, "ALL") {
+		if !strings.EqualFold(p.Nodes, "ALL") && p.Nodes != core.NoNodes {
 			if _, err := hostlist.Expand(p.Nodes, maxNames); err != nil {
 				d.at(path+".nodes", "%v", err)
 			}
@@ -200,6 +200,12 @@ func (d *decoder) checkPartitions(c *Config) {
 		}
 		if _, _, _, ok := core.ParseSharing(p.OverSubscribe); !ok {
 			d.at(path+".oversubscribe", "%q is not one of NO, YES[:n], FORCE[:n], EXCLUSIVE", p.OverSubscribe)
+		}
+		if _, err := hostlist.Expand(p.AllocNodes, maxNames); err != nil && p.AllocNodes != "" {
+			d.at(path+".submit_hosts", "%v", err)
+		}
+		if !slices.Contains([]string{"", "none", "socket", "ldom", "core", "thread"}, p.CPUBind) {
+			d.at(path+".cpu_bind", "%q is not one of none, socket, ldom, core, thread", p.CPUBind)
 		}
 		if p.MaxCPUsPerNode < 0 || p.MaxMemPerCPU < 0 {
 			d.at(path, "max_cpus_per_node and max_mem_per_cpu must not be negative")

@@ -99,6 +99,16 @@ type Partition struct {
 	PreemptMode string   `yaml:"preempt_mode"`
 	Grace       Duration `yaml:"grace"`                // for them; 0: as preemption.grace says
 	ReqResv     bool     `yaml:"requires_reservation"` // its jobs need an advance reservation
+	AllocNodes  string   `yaml:"submit_hosts"`         // hostlist from which jobs may be submitted; empty: all
+	Alternate   string   `yaml:"alternate"`            // takes its jobs while it is in state DRAIN or INACTIVE
+	// none, socket, ldom, core, thread: binding of tasks, shown as Slurm's CpuBind
+	CPUBind       string    `yaml:"cpu_bind"`
+	DefMemPerNode Size      `yaml:"default_mem_per_node"` // in place of default_mem_per_cpu
+	DefCPUsPerGPU int32     `yaml:"default_cpus_per_gpu"` // for jobs that ask for GPUs and for no CPUs
+	DefMemPerGPU  Size      `yaml:"default_mem_per_gpu"`  // for jobs that ask for GPUs and for no memory
+	NoRoot        bool      `yaml:"no_root"`              // root submits no jobs to it
+	Hidden        bool      `yaml:"hidden"`               // left out of listings for other users than administrators
+	OverTime      TimeLimit `yaml:"over_time"`            // that its jobs may exceed their time limit by
 }
 
 // Node describes nodes known before they join. What the agent finds wins over what is written here, except weight and

@@ -25,6 +25,12 @@ func (c *Config) CorePartitions() []core.Partition {
 			AllowGroups: p.AllowGroups, RootOnly: p.AdminOnly, ReqResv: p.ReqResv,
 			PreemptMode: core.PreemptMode(strings.ToLower(p.PreemptMode)), Grace: p.Grace.Seconds(),
 		}
+		q.PartitionExtra = core.PartitionExtra{
+			AllocNodes: p.AllocNodes, Alternate: core.PartitionName(p.Alternate), CPUBind: p.CPUBind,
+			DefMemPerNode: core.Bytes(p.DefMemPerNode), DefCPUsPerGPU: p.DefCPUsPerGPU,
+			DefMemPerGPU: core.Bytes(p.DefMemPerGPU), NoRoot: p.NoRoot, Hidden: p.Hidden,
+			OverTime: core.Seconds(p.OverTime), BillingWeights: p.BillingWeights,
+		}
 		if c.Preemption.Type != "none" {
 			q.PreemptMode, q.Grace = cmp.Or(q.PreemptMode, core.PreemptMode(strings.ToLower(c.Preemption.Mode))),
 				cmp.Or(q.Grace, c.Preemption.Grace.Seconds())
@@ -35,7 +41,7 @@ func (c *Config) CorePartitions() []core.Partition {
 		if q.DefaultTime == 0 {
 			q.DefaultTime = core.Seconds(c.Jobs.DefaultTime)
 		}
-		if q.DefMemPerCPU == 0 {
+		if q.DefMemPerCPU == 0 && q.DefMemPerNode == 0 {
 			q.DefMemPerCPU = core.Bytes(c.Jobs.DefMemPerCPU)
 		}
 		if q.MaxTime >= core.Forever {

@@ -40,7 +40,7 @@ func (c *Config) Judge(k Known) (faults []core.Fault, notes []string) {
 				})
 			}
 		}
-		if strings.EqualFold(p.Nodes, "ALL") {
+		if strings.EqualFold(p.Nodes, "ALL") || p.Nodes == core.NoNodes {
 			continue
 		}
 		names, err := hostlist.Expand(p.Nodes, maxNames)

@@ -126,5 +126,11 @@ func (c *Config) Billing() map[core.PartitionName][]policy.Weight {
 	return out
 }
 
+// CheckBilling says what is wrong with billing weights.
+func CheckBilling(weights string) error {
+	_, err := policy.ParseWeights(weights)
+	return err
+}
+
 // Seconds is d in whole seconds.
 func (d Duration) Seconds() core.Seconds { return core.Seconds(d.D() / time.Second) }

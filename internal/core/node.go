@@ -205,4 +205,24 @@ type Partition struct {
 	MaxCPUsPerNode int32         `json:"max_cpus_per_node,omitempty"`
 	LLN            bool          `json:"lln,omitempty"`            // least loaded nodes first
 	ExclusiveUser  bool          `json:"exclusive_user,omitempty"` // a node has the jobs of one user at a time
+
+	PartitionExtra
 }
+
+// PartitionExtra is what few partitions have.
+type PartitionExtra struct {
+	AllocNodes    string        `json:"alloc_nodes,omitempty"`      // hosts from which jobs may be submitted; empty: all
+	Alternate     PartitionName `json:"alternate,omitempty"`        // takes the jobs while this one takes none
+	CPUBind       string        `json:"cpu_bind,omitempty"`         // of steps that do not say, in Slurm's words
+	DefMemPerNode Bytes         `json:"def_mem_per_node,omitempty"` // in place of DefMemPerCPU
+	DefCPUsPerGPU int32         `json:"def_cpus_per_gpu,omitempty"`
+	DefMemPerGPU  Bytes         `json:"def_mem_per_gpu,omitempty"`
+	NoRoot        bool          `json:"no_root,omitempty"`   // root submits no jobs
+	Hidden        bool          `json:"hidden,omitempty"`    // left out of listings, unless they are of all
+	OverTime      Seconds       `json:"over_time,omitempty"` // that jobs may exceed their limit by; Forever: without end
+	// BillingWeights are what its resources cost, as they were written.
+	BillingWeights string `json:"billing_weights,omitempty"`
+}
+
+// NoNodes is the node list of a partition that has none.
+const NoNodes = "(null)"

@@ -110,7 +110,7 @@ func TestBilling(t *testing.T) {
 	if got := Bill(Of(Amount{Name: "cpu", Count: 6}, gib(8)), nil, 0); got != 6 {
 		t.Errorf("without weights: %d", got)
 	}
-	for _, bad := range []string{"cpu", "cpu=x", "gres=2", "cpu=1,CPU=2", "wishes=3", "mem=-1", "cpu=1G"} {
+	for _, bad := range []string{"cpu", "cpu=x", "gres=2", "cpu=1,CPU=2", "wishes=3", "mem=-x", "cpu=1G"} {
 		if _, err := ParseWeights(bad); err == nil {
 			t.Errorf("%q was taken", bad)
 		}

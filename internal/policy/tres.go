@@ -95,7 +95,7 @@ func ParseWeights(text string) ([]Weight, error) {
 			value, scale = unitOf(value)
 		}
 		per, err := strconv.ParseFloat(value, 64)
-		if err != nil || per < 0 || math.IsInf(per, 0) || math.IsNaN(per) {
+		if err != nil || math.IsInf(per, 0) || math.IsNaN(per) {
 			return nil, fmt.Errorf("%q: %q is not a weight", part, value)
 		}
 		w.Per = per / scale
@@ -157,5 +157,5 @@ func Bill(t TRES, weights []Weight, flags Flag) int64 {
 	if flags&(MaxTRES|MaxTRESGres) != 0 {
 		node = dearest
 	}
-	return int64(node + gres + global)
+	return int64(max(0, node+gres+global)) // weights may be negative
 }

@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 )
@@ -33,7 +34,9 @@ func (s *server) partition(ctx context.Context, by core.Identity, name core.Part
 	case change == nil:
 		next.Partitions = slices.Delete(next.Partitions, at, at+1)
 	case at < 0:
-		next.Partitions = append(next.Partitions, config.Partition{Name: string(name), PriorityTier: 1, PriorityFactor: 1})
+		next.Partitions = append(next.Partitions, config.Partition{
+			Name: string(name), Nodes: core.NoNodes, MinNodes: 1, PriorityTier: 1, PriorityFactor: 1,
+		})
 		at = len(next.Partitions) - 1
 	}
 	if change != nil {
@@ -44,6 +47,11 @@ func (s *server) partition(ctx context.Context, by core.Identity, name core.Part
 		}
 		alter(&next.Partitions[at], change)
 	}
+	if change != nil {
+		if err := s.checkPartition(&next.Partitions[at], change); err != nil {
+			return err
+		}
+	}
 	if err := next.Check(); err != nil {
 		return err
 	}
@@ -53,6 +61,30 @@ func (s *server) partition(ctx context.Context, by core.Identity, name core.Part
 	}
 	s.live.Store(&next)
 	s.api.SetConfig(&next)
+	return nil
+}
+
+// checkPartition refuses what Slurm refuses with texts of its own.
+func (s *server) checkPartition(p *config.Partition, c *client.PartitionChange) error {
+	snap := s.engine.Snapshot()
+	if err := config.CheckBilling(p.BillingWeights); c.BillingWeights != nil && err != nil {
+		return core.Errorf(core.Invalid, "billing_weights: %v", err).Because("invalid_billing_weights")
+	}
+	if _, ok := snap.QOS(core.QOSName(p.QOS)); c.QOS != nil && p.QOS != "" && !ok {
+		return core.Errorf(core.Invalid, "there is no QOS %q", p.QOS).Because("invalid_qos")
+	}
+	if c.Nodes == nil || strings.EqualFold(p.Nodes, "ALL") || p.Nodes == core.NoNodes {
+		return nil
+	}
+	names, err := hostlist.Expand(p.Nodes, 1<<20)
+	for _, n := range names {
+		if _, ok := snap.Node(core.NodeName(n)); !ok {
+			return core.Errorf(core.Invalid, "there is no node %q", n).Because("invalid_node")
+		}
+	}
+	if err != nil {
+		return core.Errorf(core.Invalid, "nodes: %v", err).Because("invalid_node")
+	}
 	return nil
 }
 
@@ -72,6 +104,60 @@ func alter(p *config.Partition, c *client.PartitionChange) {
 	if c.DefaultTime != nil {
 		p.DefaultTime = config.TimeLimit(*c.DefaultTime)
 	}
+	alterAccess(p, &c.PartitionAccess)
+	alterBounds(p, &c.PartitionBounds)
+}
+
+func alterAccess(p *config.Partition, c *client.PartitionAccess) {
+	put(&p.AllocNodes, c.AllocNodes)
+	put(&p.AllowProjects, c.AllowAccounts)
+	put(&p.DenyProjects, c.DenyAccounts)
+	put(&p.AllowQOS, c.AllowQOS)
+	put(&p.DenyQOS, c.DenyQOS)
+	put(&p.AllowGroups, c.AllowGroups)
+	put(&p.Alternate, c.Alternate)
+	put(&p.QOS, c.QOS)
+	put(&p.Hidden, c.Hidden)
+	put(&p.NoRoot, c.NoRoot)
+	put(&p.AdminOnly, c.RootOnly)
+	put(&p.ReqResv, c.ReqResv)
+}
+
+func alterBounds(p *config.Partition, c *client.PartitionBounds) {
+	put(&p.CPUBind, c.CPUBind)
+	if c.DefMemPerCPU != nil || c.DefMemPerNode != nil { // one takes the other's place
+		p.DefMemPerCPU, p.DefMemPerNode = 0, 0
+	}
+	if c.MaxMemPerCPU != nil || c.MaxMemPerNode != nil {
+		p.MaxMemPerCPU, p.MaxMemPerNode = 0, 0
+	}
+	for _, m := range []struct {
+		at    *config.Size
+		value *core.Bytes
+	}{
+		{&p.DefMemPerCPU, c.DefMemPerCPU},
+		{&p.DefMemPerNode, c.DefMemPerNode},
+		{&p.MaxMemPerCPU, c.MaxMemPerCPU},
+		{&p.MaxMemPerNode, c.MaxMemPerNode},
+		{&p.DefMemPerGPU, c.DefMemPerGPU},
+	} {
+		if m.value != nil {
+			*m.at = config.Size(*m.value)
+		}
+	}
+	put(&p.DefCPUsPerGPU, c.DefCPUsPerGPU)
+	put(&p.MaxCPUsPerNode, c.MaxCPUsPerNode)
+	put(&p.ExclusiveUser, c.ExclusiveUser)
+	put(&p.LLN, c.LLN)
+	put(&p.OverSubscribe, c.OverSubscribe)
+	if c.OverTime != nil {
+		p.OverTime = config.TimeLimit(*c.OverTime)
+	}
+	put(&p.PreemptMode, c.PreemptMode)
+	if c.Grace != nil {
+		p.Grace = config.Duration(c.Grace.Duration())
+	}
+	put(&p.BillingWeights, c.BillingWeights)
 }
 
 func put[T any](at, value *T) {

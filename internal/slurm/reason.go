@@ -65,12 +65,14 @@ const (
 	ReasonDisabled          = "no_requeue"
 	ReasonTaskMemory        = "task_memory"
 	ReasonCPUBind           = "cpu_bind"
+	ReasonBillingWeights    = "invalid_billing_weights"
 )
 
 // texts are Slurm's, by reason.
 var texts = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		ReasonInvalidPartition: "Invalid partition name specified",
+		ReasonBillingWeights:   "Invalid TRESBillingWeights specification",
 		ReasonNoPartition:      "No partition specified or system default partition",
 		ReasonAccessDenied:     "Access/permission denied",
 		ReasonGroupDenied:      "User's group not permitted to use this partition",

@@ -18,20 +18,59 @@ func (v *converter) partitions() {
 	for i := range v.conf.Partitions {
 		p := &v.conf.Partitions[i]
 		out := config.Partition{Name: p.Name, PriorityTier: 1, PriorityFactor: 1, Nodes: "ALL", MaxTime: forever}
-		if _, ok := p.Get("Nodes"); !ok {
-			v.note(p.Where, "PartitionName", p.Name, "it names no nodes")
-			continue
+		if nodes, ok := p.Get("Nodes"); !ok || nodes == "" {
+			out.Nodes = core.NoNodes
 		}
 		for _, k := range p.Keys {
 			if err := v.partitionKey(&out, k, p); err != nil {
 				v.fault(p.Where, "%s=%s: %v", k.Key, k.Value, err)
 			}
+			v.other(keys.PartitionLine, p.Where, k)
 		}
 		if out.MaxMemPerNode == 0 && out.MaxMemPerCPU == 0 {
 			out.MaxMemPerNode, out.MaxMemPerCPU = v.maxMemPerNode, v.maxMemPerCPU
 		}
 		v.cfg.Partitions = append(v.cfg.Partitions, out)
 	}
+}
+
+// cpuBind reads how tasks are bound to CPUs. Slurm takes plurals too.
+func cpuBind(text string) (string, error) {
+	switch word := strings.TrimSuffix(strings.ToLower(text), "s"); word {
+	case "none", "socket", "ldom", "core", "thread":
+		return word, nil
+	}
+	return "", fmt.Errorf("expected none, socket, ldom, core or thread")
+}
+
+// overTime reads by how many minutes jobs may exceed their time limit.
+func overTime(text string) (config.TimeLimit, error) {
+	if strings.EqualFold(text, "UNLIMITED") {
+		return forever, nil
+	}
+	n, err := integer(text, 65533)
+	return config.TimeLimit(n * 60), err
+}
+
+// JobDefaults reads DefCpuPerGPU=N,DefMemPerGPU=MEGABYTES.
+func JobDefaults(text string, cpus *int32, mem *config.Size) error {
+	*cpus, *mem = 0, 0
+	for word := range strings.SplitSeq(text, ",") {
+		key, value, _ := strings.Cut(word, "=")
+		n, err := integer(value, 1<<40)
+		switch {
+		case word == "":
+		case err != nil:
+			return err
+		case strings.EqualFold(key, "DefCpuPerGPU"):
+			*cpus = int32(min(n, 1<<20))
+		case strings.EqualFold(key, "DefMemPerGPU"):
+			*mem = config.Size(core.Bytes(n) * core.MiB)
+		default:
+			return fmt.Errorf("expected DefCpuPerGPU or DefMemPerGPU")
+		}
+	}
+	return nil
 }
 
 // partitionKey takes one key of a partition's line.
@@ -48,6 +87,9 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 	switch strings.ToLower(k.Key) {
 	case "partitionname":
 	case "nodes":
+		if k.Value == "" {
+			return nil
+		}
 		out.Nodes = v.nodesOf(p.Where, k.Value)
 	case "default":
 		out.Default, err = yes(k.Value)
@@ -113,12 +155,32 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 		} else if !strings.EqualFold(k.Value, "NO") {
 			v.note(p.Where, k.Key, k.Value, notYet)
 		}
+	case "allocnodes":
+		if out.AllocNodes = k.Value; strings.EqualFold(k.Value, "ALL") {
+			out.AllocNodes = ""
+		}
+	case "alternate":
+		out.Alternate = k.Value
+	case "cpubind":
+		out.CPUBind, err = cpuBind(k.Value)
+	case "defcpupergpu":
+		int32At(&out.DefCPUsPerGPU)
+	case "defmempergpu":
+		out.DefMemPerGPU, err = mebibytes(k.Value)
+	case "defmempernode":
+		out.DefMemPerNode, err = mebibytes(k.Value)
+	case "jobdefaults":
+		err = JobDefaults(k.Value, &out.DefCPUsPerGPU, &out.DefMemPerGPU)
+	case "disablerootjobs":
+		out.NoRoot, err = yes(k.Value)
+	case "hidden":
+		out.Hidden, err = yes(k.Value)
+	case "overtimelimit":
+		out.OverTime, err = overTime(k.Value)
 	case "maxcpuspernode":
 		int32At(&out.MaxCPUsPerNode)
 	case "maxmempercpu":
 		out.MaxMemPerCPU, err = mebibytes(k.Value)
-	default:
-		v.other(keys.PartitionLine, p.Where, k)
 	}
 	return err
 }

@@ -190,7 +190,7 @@ func (r *AcctRow) elapsed() int64 {
 
 func (r *AcctRow) size() size {
 	if r.Step == nil {
-		return held(&r.Job.Job)
+		return billed(r.Job)
 	}
 	if r.Step.Step == nil {
 		z := size{nodes: 1}

@@ -102,7 +102,7 @@ var AcctFields = []AcctField{
 	}},
 	{"ReqMem", 10, ofJob(func(j *client.Job) string { z := asked(j.Spec); return memText(z.mem) })},
 	{"ReqNodes", 8, ofJob(func(j *client.Job) string { z := asked(j.Spec); return num(z.nodes) })},
-	{"ReqTRES", 10, ofJob(func(j *client.Job) string { z := asked(j.Spec); return z.tres(true) })},
+	{"ReqTRES", 10, ofJob(func(j *client.Job) string { z := askedBy(j); return z.tres(true) })},
 	{"Reservation", 20, ofJob(func(j *client.Job) string { return j.Spec.More().Reservation })},
 	{"ReservationId", 8, blank},
 	{"Reserved", 10, ofJob(func(j *client.Job) string { return grammar.FormatClock(planned(j)) })},

@@ -153,7 +153,7 @@ func acctJob(r *AcctRow) AcctJSON {
 	}
 	out.TRES.Requested, out.TRES.Allocated = want.json(), []acctTRES{}
 	if j.Alloc != nil {
-		have := held(&j.Job)
+		have := billed(j)
 		out.AllocationNodes, out.TRES.Allocated = have.nodes, have.json()
 	}
 	if a := j.Array; a != nil {
@@ -221,7 +221,7 @@ func (z *size) json() []acctTRES {
 		list = append(list, acctTRES{Type: "mem", ID: 2, Count: slurm.InMiB(z.mem)})
 	}
 	list = append(list, acctTRES{Type: "node", ID: 4, Count: int64(z.nodes)},
-		acctTRES{Type: "billing", ID: 5, Count: int64(z.cpus)})
+		acctTRES{Type: "billing", ID: 5, Count: z.billing()})
 	id := 1001
 	for _, name := range sortedKeys(z.gres) {
 		n := name

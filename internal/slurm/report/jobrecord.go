@@ -53,7 +53,7 @@ var jobObject = schema.Of("job_info")
 // JobRecord is a job as --json and the REST API show it. What we have nothing for is as Slurm shows it unset.
 func JobRecord(j *client.Job, o *RecordOptions) *schema.Record {
 	s, more := j.Spec, j.Spec.More()
-	want, have := asked(s), held(&j.Job)
+	want, have := askedBy(j), billed(j)
 	r := jobObject.New().
 		Set("account", string(s.Project)).Set("association_id", 0).Set("allocating_node", s.From.Host).
 		Set("admin_comment", more.SlurmOption("admin-comment")).

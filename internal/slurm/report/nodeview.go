@@ -8,7 +8,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
 )
@@ -223,6 +222,14 @@ func nodeUse(n *client.Node) cpuUse {
 }
 
 func hardwareTRES(cpus int32, mem core.Bytes, nodes int32, billing bool, gres []core.Gres) string {
+	if !billing {
+		return billedTRES(cpus, mem, nodes, -1, gres)
+	}
+	return billedTRES(cpus, mem, nodes, int64(cpus), gres)
+}
+
+// billedTRES writes cpu=8,mem=64G,node=1,billing=8,gres/gpu=4; a negative billing is left out.
+func billedTRES(cpus int32, mem core.Bytes, nodes int32, billing int64, gres []core.Gres) string {
 	words := []string{fmt.Sprintf("cpu=%d", cpus)}
 	if mem > 0 {
 		words = append(words, "mem="+memText(mem))
@@ -230,8 +237,8 @@ func hardwareTRES(cpus int32, mem core.Bytes, nodes int32, billing bool, gres []
 	if nodes > 0 {
 		words = append(words, fmt.Sprintf("node=%d", nodes))
 	}
-	if billing {
-		words = append(words, fmt.Sprintf("billing=%d", cpus))
+	if billing >= 0 {
+		words = append(words, fmt.Sprintf("billing=%d", billing))
 	}
 	sums := map[string]int64{}
 	for _, g := range gres {
@@ -363,62 +370,6 @@ func gresUsed(n *client.Node) string {
 		words = append(words, fmt.Sprintf("%s:%d(IDX:%s)", name, used, cmp.Or(ranges(units), "N/A")))
 	}
 	return orNull(strings.Join(words, ","))
-}
-
-// ShowPartition prints a partition as scontrol show partition of Slurm 22.05 does; nodes are those of the cluster.
-func ShowPartition(p *core.Partition, nodes []client.Node, o ShowOptions) string {
-	var cpus, count int32
-	var mem core.Bytes
-	var gres []core.Gres
-	for i := range nodes {
-		n := &nodes[i]
-		if !inPartition(n, p.Name) {
-			continue
-		}
-		count++
-		cpus += n.Hardware.CPUs
-		mem += n.Hardware.Memory
-		gres = append(gres, n.Hardware.Gres...)
-	}
-	maxNodes, maxTime, defTime := "UNLIMITED", "UNLIMITED", "NONE"
-	if p.MaxNodes > 0 {
-		maxNodes = num(p.MaxNodes)
-	}
-	if p.MaxTime > 0 && p.MaxTime < core.Forever {
-		maxTime = grammar.FormatClockLimit(minutes(p.MaxTime))
-	}
-	if p.DefaultTime > 0 {
-		defTime = grammar.FormatClockLimit(minutes(p.DefaultTime))
-	}
-	def, most := "DefMemPerNode=UNLIMITED", "MaxMemPerNode=UNLIMITED"
-	if p.DefMemPerCPU > 0 && p.DefMemPerCPU != o.DefMem {
-		def = fmt.Sprintf("DefMemPerCPU=%d", slurm.InMiB(p.DefMemPerCPU))
-	}
-	if p.MaxMemPerNode > 0 {
-		most = fmt.Sprintf("MaxMemPerNode=%d", slurm.InMiB(p.MaxMemPerNode))
-	}
-	if p.MaxMemPerCPU > 0 {
-		most = fmt.Sprintf("MaxMemPerCPU=%d", slurm.InMiB(p.MaxMemPerCPU))
-	}
-	return block([]string{
-		"PartitionName=" + string(p.Name),
-		"AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
-		"AllocNodes=ALL Default=" + boolText(p.Default, "YES", "NO") + " QoS=N/A",
-		"DefaultTime=" + defTime + " DisableRootJobs=NO ExclusiveUser=" + boolText(p.ExclusiveUser, "YES", "NO") +
-			" GraceTime=" + num(p.Grace) + " Hidden=NO",
-		fmt.Sprintf("MaxNodes=%s MaxTime=%s MinNodes=%d LLN=%s MaxCPUsPerNode=%s", maxNodes, maxTime, p.MinNodes,
-			boolText(p.LLN, "YES", "NO"), cmp.Or(positive(p.MaxCPUsPerNode), "UNLIMITED")),
-		"Nodes=" + partitionNodes(p, nodes),
-		fmt.Sprintf("PriorityJobFactor=%d PriorityTier=%d RootOnly=%s ReqResv=%s OverSubscribe=%s",
-			max(1, p.PriorityFactor), max(1, p.PriorityTier), boolText(p.RootOnly, "YES", "NO"),
-			boolText(p.ReqResv, "YES", "NO"), cmp.Or(strings.ToUpper(p.OverSubscribe), "NO")),
-		"OverTimeLimit=NONE PreemptMode=" + preemptMode(p),
-		fmt.Sprintf("State=%s TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE",
-			cmp.Or(strings.ToUpper(p.State), "UP"), cpus, count),
-		"JobDefaults=(null)",
-		def + " " + most,
-		"TRES=" + hardwareTRES(cpus, mem, count, true, gres),
-	}, o.OneLine)
 }
 
 // preemptMode is what becomes of a partition's jobs that are preempted, as Slurm prints it.

@@ -220,7 +220,7 @@ var QueueFields = []Field[QueueRow]{
 	}},
 	{Name: "gres", Title: "TRES_PER_NODE", Full: true, Value: (*QueueRow).tresPerNode},
 	{Name: "tres-alloc", Title: "TRES_ALLOC", Full: true, Value: func(r *QueueRow) string {
-		z := held(&r.Job.Job)
+		z := billed(r.Job)
 		return z.tres(false)
 	}},
 	{Letter: 'y', Name: "Nice", Title: "NICE", Full: true, Value: func(r *QueueRow) string {

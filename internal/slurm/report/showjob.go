@@ -163,7 +163,7 @@ func preSuspend(j *client.Job) int64 {
 
 func showSize(j *client.Job, o ShowOptions) []string {
 	s, wide := j.Spec, j.Spec.Shape.Wide()
-	z := held(&j.Job)
+	z := billed(j)
 	nodes := num(z.nodes)
 	if j.Alloc == nil && s.Shape.NodesMax > 0 {
 		nodes = fmt.Sprintf("%d-%d", z.nodes, s.Shape.NodesMax)

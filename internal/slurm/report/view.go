@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/policy"
 )
 
 // flagStates are the states Slurm shows instead of the base state, the strongest first.
@@ -161,6 +162,33 @@ type size struct {
 	nodes, cpus int32
 	mem         core.Bytes
 	gres        map[string]int64
+	weights     string // of its partition; empty: a CPU costs 1
+}
+
+// billing is what it costs.
+func (z *size) billing() int64 {
+	if z.weights == "" {
+		return int64(z.cpus)
+	}
+	var gres []core.Gres
+	for _, name := range sortedKeys(z.gres) {
+		gres = append(gres, core.Gres{Name: name, Count: z.gres[name]})
+	}
+	return policy.BillingOf(z.weights, z.cpus, z.mem, z.nodes, gres)
+}
+
+// billed is what a job has or asked for, at the price of its partition.
+func billed(j *client.Job) size {
+	z := held(&j.Job)
+	z.weights = j.Weights
+	return z
+}
+
+// askedBy is what a job asked for, at the price of its partition.
+func askedBy(j *client.Job) size {
+	z := asked(j.Spec)
+	z.weights = j.Weights
+	return z
 }
 
 // asked is what a spec asks for; memory counts for all of it.
@@ -209,7 +237,7 @@ func (z *size) add(name string, n int64) {
 // tres writes cpu=8,mem=800M,node=2,billing=8,gres/gpu=4; sorted is sacct's order, by name.
 func (z *size) tres(sorted bool) string {
 	items := z.items()
-	items = slices.Insert(items, len(items)-len(z.gres), tresItem{"billing", strconv.Itoa(int(z.cpus))})
+	items = slices.Insert(items, len(items)-len(z.gres), tresItem{"billing", strconv.FormatInt(z.billing(), 10)})
 	return joinTRES(items, sorted)
 }
 

@@ -76,6 +76,11 @@ func (a *Admission) checkAccess(in *Request, spec *core.Spec, part *cluster.Part
 	}
 	root := spec.UID == 0 || in.By.Admin
 	switch {
+	case part.NoRoot && spec.UID == 0:
+		return deny(core.Denied, "invalid_user", "root may not submit to partition %s", part.Name)
+	case part.AllocNodes != "" && !a.cluster.Expand(part.AllocNodes)[core.NodeName(spec.From.Host)]:
+		return deny(core.Denied, "access_denied", "jobs cannot be submitted to partition %s from host %s", part.Name,
+			spec.From.Host)
 	case part.RootOnly && !root:
 		return deny(core.Denied, "access_denied", "only administrators may submit to partition %s", part.Name)
 	case len(part.AllowGroups) > 0 && !root &&

@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
+	"slices"
 )
 
 // Admission completes what jobs ask for and refuses what may not be.
@@ -111,6 +112,30 @@ func (a *Admission) checkPartitions(spec *core.Spec) error {
 	return nil
 }
 
+// alternates puts in the place of partitions that take no jobs now those that take theirs.
+func (a *Admission) alternates(list core.PartitionList) core.PartitionList {
+	closed := func(p *cluster.Partition) bool {
+		return p.Alternate != "" && (p.State == "INACTIVE" || p.State == "DRAIN") && a.cluster.Partitions[p.Alternate] != nil
+	}
+	any := false
+	for name := range list.All() {
+		any = any || closed(a.cluster.Partitions[name])
+	}
+	if !any {
+		return list
+	}
+	var names []core.PartitionName
+	for name := range list.All() {
+		if p := a.cluster.Partitions[name]; closed(p) {
+			name = p.Alternate
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return core.ListPartitions(names...)
+}
+
 // Project checks who may run in the project. Without enforcement Slurm's users may name any account; others mean a
 // project that is there and that they are in.
 func (a *Admission) Project(in *Request, spec *core.Spec) error {
@@ -154,6 +179,7 @@ func (a *Admission) Shape(in *Request, spec *core.Spec) error {
 	if err := a.checkPartitions(spec); err != nil {
 		return err
 	}
+	spec.Partition = a.alternates(spec.Partition)
 	list, err := a.UsablePartitions(in, spec)
 	if err != nil {
 		return err
@@ -201,13 +227,12 @@ func (a *Admission) fillDefaults(spec *core.Spec, part *cluster.Partition) error
 			return err
 		}
 	}
+	defaultsPerGPU(sh, part)
 	if err := sh.Derive(); err != nil {
 		return err
 	}
 	if sh.MemPerNode == 0 && sh.MemPerCPU == 0 && sh.Wide().MemPerGPU == 0 {
-		if sh.MemPerCPU = part.DefMemPerCPU; sh.MemPerCPU == 0 {
-			sh.MemPerCPU = a.cfg.DefMemPerCPU
-		}
+		defaultMemory(sh, part, a.cfg.DefMemPerCPU)
 	}
 	sh.CPUsPerTask = max(1, sh.CPUsPerTask)
 	if err := speccheck.RaiseCPUsForMemory(sh, part.MaxMemPerCPU); err != nil {
@@ -222,6 +247,33 @@ func (a *Admission) fillDefaults(spec *core.Spec, part *cluster.Partition) error
 		sh.Tasks = int32(tasks)
 	}
 	return nil
+}
+
+// defaultsPerGPU gives CPUs and memory to a request for GPUs that names none, where the partition says how many.
+func defaultsPerGPU(sh *core.Shape, part *cluster.Partition) {
+	if part.DefCPUsPerGPU == 0 && part.DefMemPerGPU == 0 || !sh.AsksGPUs() {
+		return
+	}
+	m := *sh.Wide()
+	if m.CPUsPerGPU == 0 && sh.Given&core.GivenCPUsPerTask == 0 {
+		m.CPUsPerGPU = part.DefCPUsPerGPU
+	}
+	if m.MemPerGPU == 0 && sh.MemPerNode == 0 && sh.MemPerCPU == 0 {
+		m.MemPerGPU = part.DefMemPerGPU
+	}
+	sh.More = &m
+}
+
+// defaultMemory gives memory to a request that names none: what the partition says, else the cluster.
+func defaultMemory(sh *core.Shape, part *cluster.Partition, perCPU core.Bytes) {
+	switch {
+	case part.DefMemPerNode > 0:
+		sh.MemPerNode = part.DefMemPerNode
+	case part.DefMemPerCPU > 0:
+		sh.MemPerCPU = part.DefMemPerCPU
+	default:
+		sh.MemPerCPU = perCPU
+	}
 }
 
 // Deadline checks the shortest time and the deadline of a job, once its limit is known.

@@ -137,6 +137,22 @@ func (a *Jobs) StepsOf(ctx context.Context, snap *state.Snapshot, list []*core.J
 func (a *Jobs) describe(v *view.Viewer, out *client.Job, j *core.Job) {
 	a.explain(v, out, j)
 	out.Job = v.Show(j)
+	out.Weights = a.weights(j)
+}
+
+// weights are what the resources of a job's partition cost now.
+func (a *Jobs) weights(j *core.Job) string {
+	name := j.Spec.Partition.First()
+	if j.Alloc != nil && j.Alloc.Partition != "" {
+		name = j.Alloc.Partition
+	}
+	parts := a.Settings().Partitions
+	for i := range parts {
+		if p := &parts[i]; p.BillingWeights != "" && p.Name == string(name) {
+			return p.BillingWeights
+		}
+	}
+	return ""
 }
 
 // explain fills in why a job waits and where its ports are; the record itself is as it is stored.

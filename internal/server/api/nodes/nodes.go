@@ -166,7 +166,7 @@ func (a *Nodes) nodeView(who *view.Viewer) *nodeView {
 	}
 	for _, p := range who.Partitions() {
 		pv := partView{name: p.Name, all: strings.EqualFold(p.Nodes, "ALL"), has: map[core.NodeName]bool{}}
-		if !pv.all {
+		if !pv.all && p.Nodes != core.NoNodes {
 			names, err := hostlist.Expand(p.Nodes, 1<<20)
 			core.Assert(err == nil, "partition %s was checked: %v", p.Name, err)
 			for _, n := range names {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -15,6 +17,19 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
 )
+
+// head is the line before a listing with -v.
+func (o listing) head(now time.Time, records int) {
+	if o.on {
+		fmt.Fprintf(o.w, "last_update_time=%s, records=%d\n", now.Format("2006-01-02T15:04:05"), records)
+	}
+}
+
+// listing is where a listing goes, and whether it has a head.
+type listing struct {
+	w  io.Writer
+	on bool
+}
 
 // siteConfig is the part of scontrol that shows, saves and rereads the settings.
 type siteConfig struct{ *session }

@@ -26,6 +26,7 @@ func (s *session) showReservations(ctx context.Context, args []string) int {
 	if err != nil {
 		return s.w.LoadFailed("slurm_load_reservations error", err)
 	}
+	listing{s.w.Out, s.heads}.head(s.w.Now(), len(list.Reservations))
 	shown := false
 	for i := range list.Reservations {
 		if r := &list.Reservations[i]; len(args) == 0 || r.Name == args[0] {
@@ -80,7 +81,7 @@ func (s *session) deleteNodes(ctx context.Context, list string, args []string) i
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(s.w.Err, "delete_node %s: %s\n", strings.Join(args, " "), slurm.ErrorText(err))
+		fmt.Fprintf(s.w.Err, "delete_node %s: %s\n", args[0], slurm.ErrorText(err))
 		return slurm.ExitError
 	}
 	return 0
@@ -89,7 +90,7 @@ func (s *session) deleteNodes(ctx context.Context, list string, args []string) i
 // remove deletes what its word names: nodes, a partition or a reservation.
 func (s *session) remove(ctx context.Context, args []string) int {
 	if len(args) == 0 {
-		fmt.Fprintln(s.w.Err, "too few arguments for keyword:delete")
+		fmt.Fprintln(s.w.Err, "too few arguments for delete keyword")
 		return slurm.ExitError
 	}
 	key, name, pair := strings.Cut(args[0], "=")
@@ -107,7 +108,7 @@ func (s *session) remove(ctx context.Context, args []string) int {
 		return s.deleteNodes(ctx, name, args)
 	}
 	if lower := strings.ToLower(key); len(lower) < 3 || !strings.HasPrefix("reservationname", lower) {
-		s.w.Errorf("Invalid deletion entity: %s", args[0])
+		fmt.Fprintf(s.w.Err, "Invalid deletion entity: %s\n", args[0])
 		return slurm.ExitError
 	}
 	c, err := s.client()

@@ -41,6 +41,7 @@ type session struct {
 	show  report.ShowOptions
 	doc   *cmd.DocumentForm // of --json and --yaml; nil: text
 	quiet bool
+	heads bool   // -v: listings begin with when their records changed, and how many there are
 	verb  string // the command that runs, as it was written
 }
 
@@ -95,7 +96,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		return slurm.ExitError
 	}
 	s := &session{
-		w: w, doc: form, quiet: f.Has("quiet"),
+		w: w, doc: form, quiet: f.Has("quiet"), heads: f.Has("verbose"),
 		show: report.ShowOptions{OneLine: f.Has("oneliner"), Detail: f.Has("details"), Group: cmd.GroupName},
 	}
 	if f.Has("cluster") {

@@ -85,6 +85,7 @@ func (s *session) showNodes(ctx context.Context, args []string) int {
 	if err != nil {
 		return s.w.LoadFailed("slurm_load_node error", err)
 	}
+	all := len(nodes)
 	if len(args) > 0 {
 		names, err := cmd.Hosts(args[0])
 		if err != nil {
@@ -109,6 +110,7 @@ func (s *session) showNodes(ctx context.Context, args []string) int {
 		}
 		return s.doc.Print(s.w.Out, cmd.NodesDocument(nodes, cmd.RecordOptions(info.Name), s.w.Now()), info.Name, false)
 	}
+	listing{s.w.Out, s.heads}.head(s.w.Now(), all)
 	if len(nodes) == 0 {
 		fmt.Fprintln(s.w.Out, "No nodes in the system")
 	}
@@ -133,6 +135,7 @@ func (s *session) showPartitions(ctx context.Context, args []string) int {
 	if n, err := strconv.ParseInt(info.Settings["DefMemPerCPU"], 10, 64); err == nil {
 		s.show.DefMem = core.Bytes(n) * core.MiB
 	}
+	listing{s.w.Out, s.heads}.head(s.w.Now(), len(info.Partitions))
 	shown := false
 	for i := range info.Partitions {
 		p := &info.Partitions[i]

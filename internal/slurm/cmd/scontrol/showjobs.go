@@ -55,6 +55,7 @@ func (s jobVerbs) showJobs(ctx context.Context, args []string) int {
 		body := cmd.JobsDocument(list.Jobs, cmd.RecordOptions(info.Name), s.w.Now())
 		return s.doc.Print(out, body, info.Name, false)
 	}
+	listing{out, s.heads}.head(s.w.Now(), len(list.Jobs))
 	if len(list.Jobs) == 0 {
 		fmt.Fprintln(out, "No jobs in the system")
 	}
