@@ -58,7 +58,7 @@ func TestSite(t *testing.T) {
 			}
 			for i := range reflect.TypeFor[config.Config]().NumField() {
 				field := reflect.TypeFor[config.Config]().Field(i)
-				if !field.IsExported() || field.Tag.Get("yaml") == "" {
+				if !field.IsExported() || field.Tag.Get("yaml") == "" || field.Tag.Get("yaml") == "-" {
 					continue
 				}
 				a, b := reflect.ValueOf(got).Elem().Field(i).Interface(), reflect.ValueOf(want).Elem().Field(i).Interface()
