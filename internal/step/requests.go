@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/step/clock"
 	"bireme.dev/bireme/internal/step/intake"
 	"bireme.dev/bireme/internal/step/journal"
+	"bireme.dev/bireme/internal/step/procuse"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -234,12 +235,16 @@ func (r requests) stat(m wire.Stat) wire.Usage {
 	u.Found = true
 	for _, s := range list {
 		k.mu.Lock()
-		started := s.started
+		started, roots := s.started, s.pids()
 		k.mu.Unlock()
 		if !started {
 			continue
 		}
-		u.PIDs = append(u.PIDs, s.procs()...)
+		pids := s.procs()
+		u.PIDs = append(u.PIDs, pids...)
+		if m.Tasks {
+			u.Tasks = append(u.Tasks, procuse.Tasks(roots, pids, s.l.Program.Tasks)...)
+		}
 		if s.cg == nil {
 			continue
 		}

@@ -223,6 +223,7 @@ type Stat struct {
 	Job     int64  `json:"job"`
 	Attempt int32  `json:"attempt"`
 	Step    string `json:"step,omitempty"`
+	Tasks   bool   `json:"tasks,omitempty"` // what each task uses, too: it costs a look at each process
 }
 
 // ReadLog asks for output of a step from an offset. Max zero means 256 KiB. With Wait the answer is held back until
@@ -331,6 +332,21 @@ type Usage struct {
 	Used  Used   `json:"used"`
 	RSS   int64  `json:"rss"` // bytes now
 	PIDs  []int  `json:"pids,omitempty"`
+	// Tasks is what was asked for with Stat.Tasks. A keeper of before that was there leaves it out.
+	Tasks []TaskUse `json:"tasks,omitempty"`
+}
+
+// TaskUse is what the processes of a task that live use; its processes that have ended count for CPU only.
+type TaskUse struct {
+	Task   int   `json:"task"`   // its rank in the step
+	CPU    int64 `json:"cpu_us"` // microseconds
+	RSS    int64 `json:"rss"`    // bytes now
+	MaxRSS int64 `json:"max_rss"`
+	VM     int64 `json:"vm"` // bytes of address space now
+	MaxVM  int64 `json:"max_vm"`
+	Pages  int64 `json:"pages"` // page faults that needed the disk
+	Read   int64 `json:"read"`  // bytes, from files, pipes and sockets
+	Write  int64 `json:"write"`
 }
 
 // Log answers ReadLog. The bytes are the payload.

@@ -23,6 +23,7 @@ var audited = map[string]call.Auditing{
 	"POST /jobs/{id}/steps":              {Action: "step.create", Object: "job {id}"},
 	"POST /jobs/{id}/release":            {Action: "job.release", Object: "job {id}"},
 	"PATCH /jobs/{id}/steps/{step}":      {Action: "step.update", Object: "step {id}.{step}"},
+	"GET /jobs/{id}/steps/{step}/usage":  {Action: "step.usage", Object: "step {id}.{step}"},
 	"GET /jobs/{id}/steps/{step}/attach": {Action: "step.attach", Object: "step {id}.{step}"},
 	"GET /jobs/{id}/steps/{step}/resume": {Action: "step.resume", Object: "step {id}.{step}"},
 	"GET /streams/{key}":                 {Action: "step.stream"},

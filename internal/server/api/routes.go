@@ -123,6 +123,10 @@ func (a *API) table() []call.Route {
 			Handle: a.steps.Update, Body: client.UpdateStep{}, Reply: call.OK{},
 		},
 		{
+			Method: "GET", Path: "/jobs/{id}/steps/{step}/usage", Summary: "What a running step uses, task by task",
+			Handle: a.steps.Usage, Reply: client.StepUsage{},
+		},
+		{
 			Method: "POST", Path: "/jobs/{id}/release", Summary: "Give an interactive allocation back",
 			Handle: a.control.Release, Body: client.Release{}, Reply: call.OK{},
 		},

@@ -63,6 +63,7 @@ type Hub struct {
 
 	// Abandoned are steps that nobody launches; Run ends them.
 	Abandoned Abandoned
+	Stats     Stats
 
 	launches launchBuilder
 	live     atomic.Pointer[Rules]
@@ -117,7 +118,7 @@ func New(cfg Config, e *engine.Engine, fetch BlobFunc, logs *logstore.Store, log
 		cfg: cfg, engine: e, logs: logs, log: log, blobs: newBlobs(cfg.BlobRoom, fetch), began: time.Now(),
 		nodes: map[core.NodeName]*node{}, jobs: map[core.JobID]*tracked{},
 	}
-	h.told.L = &h.mu
+	h.told.L, h.Stats.h = &h.mu, h
 	h.live.Store(&cfg.Rules)
 	h.launches = launchBuilder{cfg: &h.cfg, engine: e, blobs: h.blobs, live: &h.live, gangPort: h.gangPort}
 	return h

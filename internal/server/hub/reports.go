@@ -83,7 +83,13 @@ func (k *conn) handleFrame(f wire.Frame) error {
 		k.handleReply(r)
 	case wire.TypeBye:
 		return errors.New("the agent stops")
-	case wire.TypeStarted, wire.TypeUsage, wire.TypeTaskExited:
+	case wire.TypeUsage:
+		var u wire.Usage
+		if err := f.Decode(&u); err != nil {
+			return err
+		}
+		k.h.Stats.answer(k.who.Name, &u)
+	case wire.TypeStarted, wire.TypeTaskExited:
 	default:
 		k.h.log.Debug("frame of an unknown type", "node", k.who.Name, "type", int(f.Type)) // a newer agent
 	}

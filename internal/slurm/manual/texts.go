@@ -63,6 +63,10 @@ var pages = sync.OnceValue(func() map[string]Page {
 		"sdiag": {About: "Shows how the server fares: jobs, the planner's passes, and calls with the time they took."},
 		"seff":  {Use: "[OPTION...] JOB[_TASK]", About: "Tells how much of its CPUs and memory a job used."},
 		"sprio": {About: "Shows what the priorities of waiting jobs are made of."},
+		"sstat": {
+			Use: "[OPTION...] [-j] JOB[.STEP]...", About: "Shows what running steps use. Their nodes are asked when it is " +
+				"called. Of a job without a step it is the first numbered one that runs.",
+		},
 		"sreport": {
 			Use: "[OPTION...] KIND REPORT [KEY=VALUE...]",
 			About: "Reports usage of whole hours that are over, yesterday's unless start= and end= say otherwise. Without " +
@@ -112,6 +116,9 @@ var texts = sync.OnceValue(func() map[string]string {
 		"sort-by-time2": "calls by the average time they took",
 		"sprio norm":    "factors between 0 and 1 instead of points", "weights": "the weights of the factors instead of jobs",
 		"sprio user": "NAMES|only jobs of these users", "sprio sort": "FIELDS|by these fields; -FIELD: descending",
+		"sstat allsteps": "all running steps of a job, the script's too", "sstat jobs": "JOB[.STEP],...|these steps",
+		"sstat pidformat": "the processes of the steps instead of what they use",
+		"sstat noconvert": "sizes in bytes", "sstat verbose": "nothing: it says little anyway",
 		"sreport all_clusters": "of all clusters; there is one", "sreport federation": "as all_clusters",
 		"sreport local": "of this cluster", "sreport cluster": "NAMES|of these clusters",
 		"sreport t":       "FORMAT|times as Seconds, Minutes, Hours, Percent, SecPer, MinPer or HourPer",

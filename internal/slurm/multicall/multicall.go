@@ -27,6 +27,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/sreport"
 	"bireme.dev/bireme/internal/slurm/cmd/srun"
 	"bireme.dev/bireme/internal/slurm/cmd/sshare"
+	"bireme.dev/bireme/internal/slurm/cmd/sstat"
 	"bireme.dev/bireme/internal/slurm/getopt"
 	"bireme.dev/bireme/internal/slurm/manual"
 )
@@ -60,6 +61,7 @@ var commands = []command{
 	{name: "sreport", run: sreport.Run, options: sreport.Options, listing: true, signals: true},
 	{name: "srun", run: srun.Casting(sbcast.Run), signals: true},
 	{name: "sshare", run: sshare.Run, options: sshare.Options, listing: true, signals: true},
+	{name: "sstat", run: sstat.Run, options: sstat.Options, listing: true, signals: true},
 }
 
 func find(name string) (*command, bool) {
