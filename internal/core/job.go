@@ -135,6 +135,13 @@ type Exit struct {
 	Signal int32 `json:"signal,omitempty"`
 }
 
+// RankExit is how the program of a run ended on one of its nodes.
+type RankExit struct {
+	Rank   int32 `json:"rank"`
+	Code   int32 `json:"code,omitempty"`
+	Signal int32 `json:"signal,omitempty"`
+}
+
 // Slurm's marks for ends that are no program's own; they are not signals.
 var (
 	ExitOOM    = Exit{Signal: 125} // the kernel ended it for the memory it took

@@ -64,6 +64,8 @@ type RunLife struct {
 	Exceeded    bool  `json:"exceeded,omitempty"` // it would have been started again, and the time for that is over
 	// IdleSince is since when nobody is connected, of a run with RunRules.Inactivity; 0: somebody is.
 	IdleSince Time `json:"idle_since,omitempty"`
+	// Ranks are the ends of the last attempt's programs on several nodes; one that is missing was ended with the others.
+	Ranks []RankExit `json:"ranks,omitempty"`
 }
 
 // Rules are the job's RunRules, or nil.

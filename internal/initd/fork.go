@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
@@ -132,7 +133,11 @@ func (s *server) watch(t *terminal, pid int, files []*os.File) *wire.RunEnded {
 		}
 	}
 	s.terminal = t
-	t.started(pid, out[0], func() { closeAll(out) })
+	var to io.Writer = out[0]
+	if s.ranks != nil {
+		to = s.ranks.out.Rank(0)
+	}
+	t.started(pid, to, func() { closeAll(out) })
 	return nil
 }
 

@@ -3,6 +3,7 @@ package initd
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 
@@ -11,6 +12,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
+	"bireme.dev/bireme/internal/wire/ranklog"
 )
 
 // ranks is a job whose program runs in each of its containers, seen from the first one.
@@ -18,19 +20,27 @@ type ranks struct {
 	left       int // that have not ended
 	over       bool
 	masterDone bool // the first one's end is that of all
+	out        *ranklog.Mux
+	ends       []core.RankExit // of those that ended by themselves
 }
 
 // ended notes the end of one of them and reports whether that is the end of all: the first that fails, or the last.
-func (k *ranks) ended(end wire.RunEnded, master bool) (wire.RunEnded, bool) {
+func (k *ranks) ended(rank int, end wire.RunEnded) (wire.RunEnded, bool) {
 	if k.over {
 		return end, false
 	}
 	k.left--
+	if end.Cause == wire.CauseNone {
+		k.ends = append(k.ends, core.RankExit{
+			Rank: int32(rank), Code: int32(end.ExitCode), Signal: int32(end.Signal),
+		})
+	}
+	end.Ranks = k.ends
 	if end.ExitCode != 0 || end.Signal != 0 || end.Cause != wire.CauseNone {
 		k.over = true
 		return end, true
 	}
-	k.over = k.left == 0 || master && k.masterDone
+	k.over = k.left == 0 || rank == 0 && k.masterDone
 	return end, k.over
 }
 
@@ -58,15 +68,16 @@ func (s *server) gather(r wire.Run, script, env []byte, files []*os.File) {
 		s.begin(r, script, env, files)
 		return
 	}
-	s.mu.Lock()
-	s.ranks = &ranks{left: len(clients), masterDone: r.Gang.MasterDone}
-	s.mu.Unlock()
-	out, err := dup(files)
+	out, err := dup(files[1:2])
 	if err != nil {
 		closeAll(files)
 		s.lost(err.Error())
 		return
 	}
+	mux := ranklog.NewMux(out[0])
+	s.mu.Lock()
+	s.ranks = &ranks{left: len(clients), masterDone: r.Gang.MasterDone, out: mux}
+	s.mu.Unlock()
 	last := r.Gang.Order == core.StartWorkersFirst
 	if !last {
 		s.begin(r, script, env, files)
@@ -77,7 +88,7 @@ func (s *server) gather(r wire.Run, script, env []byte, files []*os.File) {
 			begun.Add(1)
 			go func() { // until it ends there, or we do here
 				defer c.Close()
-				s.rankEnded(remote(c, r.Gang, rank, out, begun.Done))
+				s.rankEnded(rank, remote(c, r.Gang, rank, mux.Rank(rank), begun.Done))
 			}()
 		}
 	}
@@ -88,7 +99,7 @@ func (s *server) gather(r wire.Run, script, env []byte, files []*os.File) {
 }
 
 // remote runs the job's program in another container. It calls begun once that runs there, or cannot.
-func remote(c *ssh.Client, g *wire.Gang, rank int, out []*os.File, begun func()) wire.RunEnded {
+func remote(c *ssh.Client, g *wire.Gang, rank int, out io.Writer, begun func()) wire.RunEnded {
 	where := fmt.Sprintf("rank %d on %s", rank, g.Peers[rank].Node)
 	lost := func(err error) wire.RunEnded {
 		return wire.RunEnded{
@@ -98,7 +109,7 @@ func remote(c *ssh.Client, g *wire.Gang, rank int, out []*os.File, begun func())
 	}
 	s, err := c.NewSession()
 	if err == nil {
-		s.Stdout, s.Stderr = out[1], out[2]
+		s.Stdout, s.Stderr = out, out
 		err = s.Start(runCommand)
 	}
 	begun()
@@ -118,17 +129,17 @@ func remote(c *ssh.Client, g *wire.Gang, rank int, out []*os.File, begun func())
 }
 
 // rankEnded notes the end of a program elsewhere.
-func (s *server) rankEnded(end wire.RunEnded) {
+func (s *server) rankEnded(rank int, end wire.RunEnded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settle(end, false)
+	s.settle(rank, end)
 }
 
-// settle ends the job with a program of it, unless others are to end first; the lock is held.
-func (s *server) settle(end wire.RunEnded, master bool) {
+// settle ends the job with a program of it, 0 for the one here, unless others are to end first; the lock is held.
+func (s *server) settle(rank int, end wire.RunEnded) {
 	if s.ranks != nil {
 		var over bool
-		if end, over = s.ranks.ended(end, master); !over {
+		if end, over = s.ranks.ended(rank, end); !over {
 			return
 		}
 	}

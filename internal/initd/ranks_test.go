@@ -1,6 +1,7 @@
 package initd
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -25,9 +26,14 @@ func TestRanks(t *testing.T) {
 	} {
 		k := &ranks{left: len(tc.ends), masterDone: tc.done}
 		for i, e := range tc.ends {
-			end, over := k.ended(e, i == 0)
-			if over != (i == tc.at) || over && end != e {
+			end, over := k.ended(i, e)
+			ranks := end.Ranks
+			end.Ranks = nil
+			if over != (i == tc.at) || over && !reflect.DeepEqual(end, e) {
 				t.Errorf("%s: after %d: %v %+v", name, i, over, end)
+			}
+			if over && e.Cause == wire.CauseNone && (len(ranks) != i+1 || int(ranks[i].Code) != e.ExitCode) {
+				t.Errorf("%s: after %d the ranks are %+v", name, i, ranks)
 			}
 		}
 	}

@@ -175,7 +175,7 @@ func (s *server) begin(r wire.Run, script, env []byte, files []*os.File) {
 		s.tell(wire.TypeRunStarted, wire.RunStarted{ID: r.ID})
 	case r.ID == 0:
 		s.mu.Lock()
-		s.settle(*fault, true)
+		s.settle(0, *fault)
 		s.mu.Unlock()
 	default:
 		fault.ID = r.ID
@@ -214,7 +214,7 @@ func (s *server) ended(pid int, w unix.WaitStatus, used *unix.Rusage) {
 		end.ExitCode, end.Signal = 0, int(w.Signal())
 	}
 	if p.id == 0 {
-		s.settle(end, true)
+		s.settle(0, end)
 		return
 	}
 	if end.Signal == int(unix.SIGKILL) && oomKills() > 0 {
@@ -228,7 +228,7 @@ func (s *server) signal(sig wire.RunSignal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sig.ID == 0 && s.waiting && stops(unix.Signal(sig.Number)) {
-		s.settle(wire.RunEnded{Signal: sig.Number, Message: "ended while it waited for its other containers"}, true)
+		s.settle(0, wire.RunEnded{Signal: sig.Number, Message: "ended while it waited for its other containers"})
 		return
 	}
 	if sig.ID == 0 && s.vars != nil && stops(unix.Signal(sig.Number)) { // as Ctrl+C

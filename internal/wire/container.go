@@ -163,4 +163,6 @@ type RunEnded struct {
 	Message  string `json:"message,omitempty"`
 	OOMKills int64  `json:"oom_kills,omitempty"`
 	Used     Used   `json:"used"`
+	// Ranks are the programs of a job in several containers that ended by themselves, the first's among them.
+	Ranks []core.RankExit `json:"ranks,omitempty"`
 }

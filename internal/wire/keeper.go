@@ -300,6 +300,8 @@ type Exited struct {
 	// EpilogFailed drains the node, as Slurm does.
 	EpilogFailed string `json:"epilog_failed,omitempty"`
 	Image        string `json:"image,omitempty"` // digest of what its container was made of
+	// Ranks are the ends of a run's programs on several nodes, as far as they ended by themselves.
+	Ranks []core.RankExit `json:"ranks,omitempty"`
 }
 
 // Used is what a step consumed, children included.

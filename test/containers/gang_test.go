@@ -3,6 +3,7 @@
 package containers
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -61,7 +62,40 @@ commands:
 		t.Fatalf("%v", r)
 	}
 	for i := range gangNodes {
-		wants(t, "output", r.Out, fmt.Sprintf("rank %d of %d on n%d %d master 127.0.1.1 s3cr3t-6621\n", i, gangNodes, i+1, i))
+		line := fmt.Sprintf("rank %d of %d on n%d %d master 127.0.1.1 s3cr3t-6621\n", i, gangNodes, i+1, i)
+		wants(t, "output", r.Out, line)
+		if got := p.Run("bireme", "logs", "--job", strconv.Itoa(i), "ranks"); got != line {
+			t.Errorf("the log of rank %d is %q", i, got)
+		}
+		if got := p.Run("bireme", "logs", "--job", strconv.Itoa(i), "--tail", "1", "ranks"); got != line {
+			t.Errorf("the last line of rank %d is %q", i, got)
+		}
+	}
+	if strings.Contains(r.Out+p.Run("bireme", "logs", "ranks"), "\x1b") {
+		t.Errorf("marks of ranks are shown: %q", r.Out)
+	}
+	refused := p.Try("bireme", "logs", "--job", strconv.Itoa(gangNodes), "ranks")
+	wants(t, "one that is not there", refused.Err, "--job 4: run ranks has the jobs 0 to 3")
+	rankVolumes(t, c)
+}
+
+// rankVolumes: a path that names the rank is another on each node.
+func rankVolumes(t *testing.T, c *cluster.Cluster) {
+	for i := range 2 {
+		open(t, c.Work, fmt.Sprintf("of-%d", i))
+	}
+	r := apply(t, c.Root(), c.Work, "volumes", fmt.Sprintf(`image: box:1
+nodes: 2
+volumes:
+  - "%s/of-${{ dstack.node_rank }}:/own"
+  - {instance_path: "%[1]s/of-${{dstack.job_num}}", path: /too}
+commands: [echo $DSTACK_NODE_RANK >>/own, echo $DSTACK_NODE_RANK >>/too]
+`, c.Work))
+	for i := range 2 {
+		got, err := os.ReadFile(filepath.Join(c.Work, fmt.Sprintf("of-%d", i)))
+		if want := fmt.Sprintf("%d\n%[1]d\n", i); err != nil || string(got) != want {
+			t.Errorf("the volume of rank %d holds %q, %v: %v", i, got, err, r)
+		}
 	}
 }
 
@@ -112,6 +146,30 @@ func rankFails(t *testing.T, c *cluster.Cluster) {
 		t.Errorf("%v", r)
 	}
 	wants(t, "why", p.Run("bireme", "why", jobOf(t, c, "one-fails")), "rank 2 on n3 ended with status 9")
+	var run struct {
+		Jobs []struct {
+			Submissions []struct {
+				Status, Message string
+				Exit            *int   `json:"exit_status"`
+				Reason          string `json:"termination_reason"`
+			} `json:"job_submissions"`
+		}
+	}
+	if err := json.Unmarshal([]byte(p.Run("bireme", "run", "get", "one-fails", "--json")), &run); err != nil ||
+		len(run.Jobs) != 3 {
+		t.Fatalf("%v: %+v", err, run)
+	}
+	for rank, want := range []string{"terminated terminated_by_server", "terminated terminated_by_server",
+		"failed container_exited_with_error 9"} {
+		s := run.Jobs[rank].Submissions[0]
+		got := s.Status + " " + s.Reason
+		if s.Exit != nil {
+			got += fmt.Sprintf(" %d", *s.Exit)
+		}
+		if got != want {
+			t.Errorf("rank %d: %s, want %s", rank, got, want)
+		}
+	}
 	left(t, c)
 }
 

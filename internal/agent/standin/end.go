@@ -54,7 +54,7 @@ func ReadEnd(folder string) (*End, error) {
 // Amend puts into the end that the keeper tells what it could not know.
 func (e *End) Amend(x *wire.Exited) {
 	x.ExitCode, x.Signal, x.CoreDump = e.ExitCode, e.Signal, false
-	x.Usage, x.Image = e.Used, e.Image
+	x.Usage, x.Image, x.Ranks = e.Used, e.Image, e.Ranks
 	if x.Cause == wire.CauseNone {
 		x.Cause, x.Message = e.Cause, e.Message
 	}

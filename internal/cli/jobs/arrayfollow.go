@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire/ranklog"
 )
 
 // tasksNow are the records of an array; none: the job is no array of several tasks.
@@ -47,7 +48,7 @@ func followArray(ctx context.Context, c *client.Client, w io.Writer, id string) 
 			if _, err := fmt.Fprintf(w, "==> job %s <==\n", taskID(j)); err != nil {
 				return nil, err
 			}
-			if err := followLogs(ctx, c, w, taskID(j), 1, 0); err != nil {
+			if err := followLogs(ctx, c, w, taskID(j), 1, 0, ranklog.All); err != nil {
 				return nil, err
 			}
 			pause = 100 * time.Millisecond
@@ -122,7 +123,7 @@ func (t *attachment) runArray(ctx context.Context, out io.Writer) (int, string, 
 
 // runJob is run for a job that is no array.
 func (t *attachment) runJob(ctx context.Context, out io.Writer) (int, string, error) {
-	if err := followLogs(ctx, t.client, out, t.job, 1, t.offset); err != nil {
+	if err := followLogs(ctx, t.client, out, t.job, 1, t.offset, ranklog.All); err != nil {
 		return 0, "", err
 	}
 	j, err := oneJob(ctx, t.client, t.job)

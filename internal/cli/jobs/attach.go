@@ -14,6 +14,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/attach"
+	"bireme.dev/bireme/internal/wire/ranklog"
 )
 
 // patience is how long a run may wait before the user is told why.
@@ -161,7 +162,25 @@ func (t *attachment) interrupted() error {
 // followLogs copies a job's output to w from an offset until the job has ended and all of it has been written. A stream
 // that breaks is taken up where it broke, so nothing is lost or printed twice; it gives up after a minute without an
 // answer. Each attempt of a job has a log of its own: when a job is requeued, the next is followed from its beginning.
-func followLogs(ctx context.Context, c *client.Client, w io.Writer, job string, attempt int32, offset int64) error {
+func followLogs(ctx context.Context, c *client.Client, to io.Writer, job string, attempt int32, offset int64,
+	rank int,
+) error {
+	w, offset := rankWriter(to, rank, offset)
+	err := followRaw(ctx, c, w, job, attempt, offset)
+	return errors.Join(err, w.Close())
+}
+
+// rankWriter writes what one rank, or all, wrote in the log of several nodes, which is to be read from an offset.
+func rankWriter(w io.Writer, rank int, offset int64) (out *ranklog.Writer, from int64) {
+	skip := int64(0)
+	if rank != ranklog.All {
+		offset, skip = ranklog.Begin(offset)
+	}
+	return ranklog.NewWriter(w, ranklog.NewFilter(rank, skip)), offset
+}
+
+// followRaw is followLogs with the marks that say whose output is what.
+func followRaw(ctx context.Context, c *client.Client, w io.Writer, job string, attempt int32, offset int64) error {
 	const giveUp = time.Minute
 	var silent time.Duration
 	pause := 50 * time.Millisecond

@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire/ranklog"
 )
 
 type logsOptions struct {
@@ -22,6 +23,7 @@ type logsOptions struct {
 	diagnose bool
 	replica  int
 	job      int
+	rank     int // job, or ranklog.All
 	since    string
 	tail     int
 }
@@ -45,13 +47,22 @@ whose output goes to its own files, the part that the cluster keeps.`,
 	f.IntVar(&o.tail, "tail", 0, "begin with the last `N` lines")
 	f.BoolVarP(&o.diagnose, "diagnose", "d", false, "print what became of the run instead of what it wrote")
 	o.partFlags(c)
+	c.PreRun = func(*cobra.Command, []string) { o.rank = o.part(c) }
 	return c
+}
+
+// part is the rank whose output is wanted.
+func (o *logsOptions) part(c *cobra.Command) int {
+	if c.Flags().Changed("job") {
+		return o.job
+	}
+	return ranklog.All
 }
 
 // partFlags name a part of a run.
 func (o *logsOptions) partFlags(c *cobra.Command) {
 	c.Flags().IntVar(&o.replica, "replica", 0, "of the replica `N`; a task has one, 0")
-	c.Flags().IntVar(&o.job, "job", 0, "of the `N`th node; all nodes of a run write one log")
+	c.Flags().IntVar(&o.job, "job", 0, "of the `N`th node, counted from 0; without it of all nodes")
 }
 
 func (o *logsOptions) run(ctx context.Context) error {
@@ -75,6 +86,9 @@ func (o *logsOptions) run(ctx context.Context) error {
 	if o.diagnose {
 		return o.told(ctx, c, job)
 	}
+	if err := o.checkRank(ctx, c, job); err != nil {
+		return err
+	}
 	if o.since != "" || o.tail > 0 {
 		if o.offset, err = o.begin(ctx, c, job); err != nil {
 			return err
@@ -93,9 +107,13 @@ func (o *logsOptions) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return followLogs(ctx, c, o.app.Out, job, max(1, list.Jobs[0].Attempt), o.offset)
+		return followLogs(ctx, c, o.app.Out, job, max(1, list.Jobs[0].Attempt), o.offset, o.rank)
 	}
-	n, err := copyLogs(ctx, c, o.app.Out, job, o.offset, false)
+	out, from := rankWriter(o.app.Out, o.rank, o.offset)
+	n, err := copyLogs(ctx, c, out, job, from, false)
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
 	var sink *sinkError
 	if errors.As(err, &sink) {
 		return sink.error

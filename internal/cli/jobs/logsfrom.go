@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/wire"
+	"bireme.dev/bireme/internal/wire/ranklog"
 )
 
 // checkReplica refuses replicas that there are none of: only services have several.
@@ -38,6 +39,9 @@ func (o *logsOptions) begin(ctx context.Context, c *client.Client, job string) (
 		return from, nil
 	}
 	last := &lastLines{keep: o.tail}
+	if o.rank != ranklog.All {
+		return o.beginRank(ctx, c, job, from, last)
+	}
 	n, err := copyLogs(ctx, c, last, job, from, false)
 	if core.CodeOf(err) == core.NotFound { // it has written nothing
 		return from, nil
@@ -45,9 +49,42 @@ func (o *logsOptions) begin(ctx context.Context, c *client.Client, job string) (
 	return from + n - int64(len(last.text())), err
 }
 
+// beginRank prints the last lines of one node and gives where the log goes on.
+func (o *logsOptions) beginRank(ctx context.Context, c *client.Client, job string, from int64, last *lastLines) (
+	int64, error,
+) {
+	w, at := rankWriter(last, o.rank, from)
+	n, err := copyLogs(ctx, c, w, job, at, false)
+	if core.CodeOf(err) == core.NotFound {
+		return from, nil
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err == nil {
+		_, err = o.app.Out.Write(last.text())
+	}
+	return at + n, err
+}
+
+// checkRank refuses a node that the run has not.
+func (o *logsOptions) checkRank(ctx context.Context, c *client.Client, job string) error {
+	if o.rank == ranklog.All {
+		return nil
+	}
+	j, err := oneJob(ctx, c, job)
+	if err != nil || j.Spec == nil || o.rank == 0 {
+		return err
+	}
+	if n := max(1, int(j.Spec.Shape.NodesMin)); j.Spec.More().Het == nil && (o.rank < 0 || o.rank >= n) {
+		return app.Usagef("--job %d: run %s has the jobs 0 to %d", o.rank, o.ref, n-1)
+	}
+	return nil
+}
+
 // offsetAt is where the output of a moment begins.
 func (o *logsOptions) offsetAt(ctx context.Context, c *client.Client, job string, at time.Time) (int64, error) {
-	page, err := o.poll(ctx, c, job, map[string]any{"start_time": wire.Time(core.At(at)), "limit": 1})
+	page, err := o.poll(ctx, c, job, map[string]any{"start_time": wire.Time(core.At(at)), "limit": 1, "bireme_raw": true})
 	if err != nil {
 		return 0, err
 	}

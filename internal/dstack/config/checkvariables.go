@@ -35,6 +35,7 @@ func (r *reader) checkVariables(c *Configuration) {
 		for _, name := range run.Volumes[i].Names {
 			check(inVolume, name, "volumes", i)
 		}
+		check(inVolume, run.Volumes[i].InstancePath, "volumes", i)
 	}
 }
 

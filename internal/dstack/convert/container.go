@@ -130,7 +130,7 @@ func (b *builder) script() string {
 	}
 	// A batch script runs on the first node; a step takes the commands to all of them, and fails when one node does, with
 	// that node's status. It overlaps with the steps that the commands make.
-	return head + "export BIREME_STEP_STATUS=first\n" +
+	return head + "export BIREME_STEP_STATUS=first BIREME_RANK_MARKS=1\n" +
 		`exec "${BIREME_EXE:-bireme}" srun --overlap --ntasks-per-node=1 --kill-on-bad-exit=1 ` +
 		config.QuoteWord(shell) + " -c " +
 		config.QuoteWord("export DSTACK_NODE_RANK=$SLURM_NODEID\n"+ownBinding+hostfile+body) + "\n"
@@ -138,8 +138,8 @@ func (b *builder) script() string {
 
 // ownBinding lets an srun of the commands bind its tasks by its own step, not as the step that the commands are in, and
 // end as any srun does.
-const ownBinding = "unset BIREME_STEP_STATUS SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE " +
-	"SLURM_CPU_BIND_VERBOSE\n"
+const ownBinding = "unset BIREME_STEP_STATUS BIREME_RANK_MARKS SLURM_CPU_BIND SLURM_CPU_BIND_LIST " +
+	"SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE\n"
 
 // join makes one text of commands, each of which runs if the one before it succeeded.
 func join(commands []string) string {

@@ -83,7 +83,7 @@ func (v *View) Run(r *Shown) *wire.Run {
 			return out
 		}
 	}
-	at := v.stage(r, 0)
+	at := stageOf(j, waitingText(j, r.Waiting), r.launching(0).Status)
 	status, reason := runStatus(j, at, v.Now)
 	if r.Begun && (status == wire.RunSubmitted || status == wire.RunPending) {
 		out.Status, out.StatusMessage = wire.RunRunning, at.message
@@ -98,7 +98,7 @@ func (v *View) Run(r *Shown) *wire.Run {
 			out.Error = &e
 		}
 	}
-	last := v.submission(r, j, at, 0)
+	last := v.submission(r, j, v.stage(r, 0), 0)
 	out.LatestJobSubmission = &last
 	out.LastProcessedAt = last.LastProcessedAt
 	if al := j.Alloc; al != nil && len(al.Nodes) > 0 && v.FleetOf != nil {
@@ -119,6 +119,32 @@ func (v *View) stage(r *Shown, rank int) stage {
 	if at.status == wire.JobPulling {
 		at.pull = r.launching(rank).Pull
 	}
+	return at.of(r.Job, rank)
+}
+
+// of is the stage of one of several ranks, which may have ended otherwise than the run: that ends with the first that
+// fails, and those that go on then are ended by the server.
+func (at stage) of(j *core.Job, rank int) stage {
+	if j.Life == nil || len(j.Life.Ranks) == 0 || at.reason != core.EndDone && at.reason != core.EndExitStatus ||
+		at.status == wire.JobTerminating {
+		return at
+	}
+	at.reason, at.exit = core.EndByServer, nil
+	for _, e := range j.Life.Ranks {
+		if int(e.Rank) != rank {
+			continue
+		}
+		code := e.Code
+		if e.Signal > 0 {
+			code = 128 + e.Signal
+		}
+		if at.exit, at.reason = &code, core.EndDone; code != 0 {
+			at.reason = core.EndExitStatus
+		}
+	}
+	at.status = endings[string(at.reason)].status
+	at.message = jobMessage(at.status, at.reason, "", at.exit)
+	at.rank = true
 	return at
 }
 
@@ -203,7 +229,7 @@ func (v *View) submission(r *Shown, j *core.Job, at stage, rank int) wire.JobSub
 	if at.reason != core.EndNone {
 		text := string(at.reason)
 		out.TerminationReason = &text
-		if text := endMessage(j, at.reason); text != "" {
+		if text := endMessage(j, at.reason); text != "" && !at.rank {
 			out.TerminationReasonMessage = &text
 		}
 		if e := endings[text]; e.err != "" && at.status != wire.JobTerminating {

@@ -98,6 +98,7 @@ type stage struct {
 	reason  core.Termination // why it ends or ended
 	exit    *int32
 	pull    *wire.ImagePullProgress
+	rank    bool // it is that of one of several ranks, not the run's
 }
 
 // stageOf tells where a job's present attempt is. waiting is the text for one that waits, launching the status of one

@@ -29,6 +29,9 @@ func (in *Exited) apply(s *State) (None, error) {
 	case "batch":
 		if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {
 			next.Exit, next.Usage, next.Image = in.Exit, in.Usage, in.Image
+			if len(in.Ranks) > 0 || next.Life != nil && next.Life.Ranks != nil {
+				next.OwnLife().Ranks = in.Ranks
+			}
 		}
 		if !jobs.IsOver(j) {
 			prologFailed()

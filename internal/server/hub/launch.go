@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,7 +238,33 @@ func (b *launchBuilder) containerOf(j *core.Job, na *core.NodeAlloc) *wire.Conta
 	if c == nil {
 		return nil
 	}
-	return &wire.Container{Container: *c, CPUs: na.CPUs, Host: b.hasWholeNodes(j)}
+	out := &wire.Container{Container: *c, CPUs: na.CPUs, Host: b.hasWholeNodes(j)}
+	out.Mounts = b.mountsOf(j, na, c.Mounts)
+	return out
+}
+
+// rankName stands for a node's rank in the path of an instance volume.
+var rankName = regexp.MustCompile(`\$\{\{\s*dstack\.(node_rank|job_num)\s*\}\}`)
+
+// mountsOf puts a node's rank into the paths that name it: each node of a run has a folder of its own then.
+func (b *launchBuilder) mountsOf(j *core.Job, na *core.NodeAlloc, list []core.Mount) []core.Mount {
+	if !slices.ContainsFunc(list, func(m core.Mount) bool { return rankName.MatchString(m.Source) }) {
+		return list
+	}
+	rank := slices.IndexFunc(j.Alloc.Nodes, func(a core.NodeAlloc) bool { return a.Node == na.Node })
+	for _, o := range Together(b.engine.Snapshot(), j) {
+		if o.ID == j.ID {
+			break
+		}
+		if o.Alloc != nil {
+			rank += len(o.Alloc.Nodes)
+		}
+	}
+	out := slices.Clone(list)
+	for i := range out {
+		out[i].Source = rankName.ReplaceAllString(out[i].Source, strconv.Itoa(rank))
+	}
+	return out
 }
 
 // addHookEnv tells prolog and epilog about the job, where a site has them.

@@ -216,7 +216,7 @@ func (k *conn) endOf(x *wire.Exited) *state.Exited {
 			Sys:    time.Duration(x.Usage.SysCPU) * time.Microsecond,
 			MaxRSS: core.Bytes(x.Usage.MaxRSS),
 		},
-		Elapsed: x.Elapsed, JobDone: x.JobDone, Image: x.Image,
+		Elapsed: x.Elapsed, JobDone: x.JobDone, Image: x.Image, Ranks: x.Ranks,
 	}
 	if x.At != 0 {
 		in.At = x.At.Add(-k.skew) // by the server's clock

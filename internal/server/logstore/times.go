@@ -2,14 +2,18 @@ package logstore
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"time"
+
+	"bireme.dev/bireme/internal/wire/ranklog"
 )
 
 // When output came is next to a log in a file of marks: from which offset on output came at which time. A mark is
@@ -117,6 +121,8 @@ type PageQuery struct {
 	Since, Until time.Time // Since <= At <= Until
 	Limit        int       // pieces
 	Descending   bool
+	// Of the log of several nodes: what one of them wrote, or ranklog.All; nil: the log as it is.
+	Rank *int
 }
 
 // Bounds of a page.
@@ -159,9 +165,40 @@ func (s *Store) Page(k Key, q PageQuery) (list []Piece, next int64, err error) {
 		}
 	}
 	if q.Descending {
-		return p.down(q)
+		list, next, err = p.down(q)
+	} else {
+		list, next, err = p.up(q)
 	}
-	return p.up(q)
+	if q.Rank != nil && err == nil && len(list) > 0 {
+		list, err = p.choose(list, *q.Rank)
+	}
+	return list, next, err
+}
+
+// choose leaves of pieces what one rank wrote. Those that have nothing of it are left out.
+func (p *pager) choose(list []Piece, rank int) ([]Piece, error) {
+	order := slices.Clone(list)
+	slices.SortFunc(order, func(a, b Piece) int { return cmp.Compare(a.Offset, b.Offset) })
+	from, skip := ranklog.Begin(order[0].Offset - p.base)
+	f := ranklog.NewFilter(rank, skip)
+	before := make([]byte, skip)
+	if n, err := p.read(before, p.base+from); n < len(before) {
+		return nil, err
+	}
+	f.Pass(nil, before)
+	passed := make(map[int64][]byte, len(order))
+	for _, piece := range order {
+		passed[piece.Offset] = f.Pass(nil, piece.Data)
+	}
+	last := order[len(order)-1].Offset
+	passed[last] = f.Rest(passed[last])
+	out := list[:0]
+	for _, piece := range list {
+		if piece.Data = passed[piece.Offset]; len(piece.Data) > 0 {
+			out = append(out, piece)
+		}
+	}
+	return out, nil
 }
 
 // pager reads pieces of a log between two offsets.

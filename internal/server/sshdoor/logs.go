@@ -13,6 +13,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/dstack/attach"
+	"bireme.dev/bireme/internal/wire/ranklog"
 )
 
 // maxRequest bounds the head of a request for the job's output.
@@ -112,6 +113,12 @@ func (k *caller) logAttempt() int32 {
 // copyLog sends the output until the attempt is over.
 func (k *caller) copyLog(ctx context.Context, ws *websocket, offset int64) error {
 	id := strconv.FormatInt(int64(k.target.Job), 10)
+	var filter *ranklog.Filter
+	if al := k.guest.job.Alloc; al != nil && len(al.Nodes) > 1 || k.guest.job.Spec.More().Het != nil {
+		var skip int64
+		offset, skip = ranklog.Begin(offset)
+		filter = ranklog.NewFilter(k.target.Node, skip)
+	}
 	body, _, err := k.api.Logs(ctx, id, client.LogQuery{Attempt: k.logAttempt(), Offset: offset, Follow: true})
 	if err != nil {
 		return err
@@ -122,6 +129,9 @@ func (k *caller) copyLog(ctx context.Context, ws *websocket, offset int64) error
 	buf := make([]byte, frameRoom+256<<10)
 	for {
 		n, err := body.Read(buf[frameRoom:])
+		if n > 0 && filter != nil {
+			n = copy(buf[frameRoom:], filter.Pass(nil, buf[frameRoom:frameRoom+n]))
+		}
 		if n > 0 {
 			if werr := ws.send(buf, n); werr != nil {
 				return werr

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire/ranklog"
 )
 
 // openLog asks for the job's output as dstack 0.22.5 does (golden-dstack 901).
@@ -134,7 +135,11 @@ func TestOutputFromATimeOn(t *testing.T) {
 	b := newLab(t)
 	b.change(func() { b.job.State = core.Completed })
 	query := make(chan string, 1)
-	b.output = func(w io.Writer, r *http.Request) { query <- r.URL.RawQuery; _, _ = io.WriteString(w, "late\n") }
+	// The job has two nodes: what is before is read, too, for the mark that says whose output follows.
+	b.output = func(w io.Writer, r *http.Request) {
+		query <- r.URL.RawQuery
+		_, _ = io.WriteString(w, "12345678901234567late\n"+string(ranklog.Mark(1))+"another's\n")
+	}
 	b.door.LogOffset = func(_ context.Context, id core.JobID, attempt int32, at time.Time) (int64, error) {
 		if id != 42 || attempt != 1 || !at.Equal(time.Date(2026, 11, 15, 3, 27, 42, 500_000_000, time.UTC)) {
 			t.Errorf("asked for %d.%d from %v", id, attempt, at)
@@ -150,7 +155,7 @@ func TestOutputFromATimeOn(t *testing.T) {
 		if resp.StatusCode != http.StatusSwitchingProtocols {
 			t.Fatalf("%s: %s", text, resp.Status)
 		}
-		if got := <-query; got != "attempt=1&follow=1&offset=17" {
+		if got := <-query; got != "attempt=1&follow=1&offset=0" {
 			t.Error(got)
 		}
 		if _, payload := readFrame(t, r); string(payload) != "late\n" {

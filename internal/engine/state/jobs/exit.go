@@ -18,9 +18,10 @@ type ExitReport struct {
 	Message string
 	Usage   core.Usage
 	Elapsed time.Duration
-	At      core.Time `json:",omitempty"` // when it ended; 0: now
-	JobDone bool      // the node holds nothing of the job any more
-	Image   string    // digest of the image it ran in
+	At      core.Time       `json:",omitempty"` // when it ended; 0: now
+	JobDone bool            // the node holds nothing of the job any more
+	Image   string          // digest of the image it ran in
+	Ranks   []core.RankExit `json:",omitempty"` // of a run on several nodes
 }
 
 // ExitCause is why a step ended, when its exit status does not say.

@@ -26,6 +26,8 @@ type pollBody struct {
 	NextToken       *string `json:"next_token"`
 	Limit           int     `json:"limit" in:"ge=0,le=1000"`
 	Diagnose        bool    `json:"diagnose"`
+	// Raw is our own commands' wish for the log of all nodes, with its marks: they count its bytes.
+	Raw bool `json:"bireme_raw"`
 }
 
 // Defaults sets what a client leaves out.
@@ -39,7 +41,7 @@ func (a *Runs) poll(c *front.Call, in *pollBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, attempt, err := l.submissionOf(c.Context(), r, in.JobSubmissionID)
+	j, attempt, rank, err := l.submissionOf(c.Context(), r, in.JobSubmissionID)
 	if err != nil || j == nil {
 		return out, err
 	}
@@ -55,6 +57,9 @@ func (a *Runs) poll(c *front.Call, in *pollBody) (any, error) {
 		if q.From, err = strconv.ParseInt(*in.NextToken, 10, 64); err != nil || q.From < 0 {
 			return nil, front.Errorf("Invalid next_token: %.40q", *in.NextToken)
 		}
+	}
+	if ranksOf(j) > 1 && !in.Raw {
+		q.Rank = &rank
 	}
 	q.Since, q.Until = moment(in.StartTime), moment(in.EndTime)
 	done, err := a.Heavy(c.Context(), c.Caller)
@@ -89,8 +94,8 @@ func moment(text *string) time.Time {
 // maxRanks bounds the nodes whose parts of a run are looked through for an id.
 const maxRanks = 10_000
 
-// attemptOf finds the attempt of a job that a submission's id means. All nodes of a job write one log.
-func attemptOf(j *core.Job, id string) (int32, bool) {
+// ranksOf counts the nodes whose parts of a run a job stands for. The first of several groups stands for all of them.
+func ranksOf(j *core.Job) int {
 	ranks := 1
 	if j.Spec != nil {
 		ranks = int(max(1, j.Spec.Shape.NodesMin))
@@ -98,39 +103,53 @@ func attemptOf(j *core.Job, id string) (int32, bool) {
 	if j.Alloc != nil {
 		ranks = max(ranks, len(j.Alloc.Nodes))
 	}
+	if h := j.Spec.More().Het; h != nil {
+		ranks = max(ranks, maxGroupRanks)
+	}
+	return ranks
+}
+
+// maxGroupRanks bounds the nodes of groups, whose number the first group's job does not know.
+const maxGroupRanks = 256
+
+// attemptOf finds the attempt and rank of a job that a submission's id means. All nodes of a job write one log.
+func attemptOf(j *core.Job, id string) (attempt int32, rank int, ok bool) {
+	ranks := ranksOf(j)
 	for num := j.Attempt; num >= 0 && num > j.Attempt-2-core.MaxEarlier; num-- {
 		for rank := range min(ranks, maxRanks) {
 			if convert.SubmissionID(j.ID, num, rank) == id {
-				return num + 1, true
+				return num + 1, rank, true
 			}
 		}
 	}
-	return 0, false
+	return 0, 0, false
 }
 
 // submissionOf finds the job and attempt of a run that a submission's id means; no job: there is no such one. Which of
 // an array's tasks stands for a run changes with time.
-func (l *look) submissionOf(ctx context.Context, r *core.Run, id string) (*core.Job, int32, error) {
+func (l *look) submissionOf(ctx context.Context, r *core.Run, id string) (
+	of *core.Job, attempt int32, rank int, err error,
+) {
 	j, err := l.job(ctx, r)
 	if err != nil || j == nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
-	if attempt, ok := attemptOf(j, id); ok || j.Array == nil {
-		if !ok {
-			j = nil
-		}
-		return j, attempt, nil
+	if attempt, rank, ok := attemptOf(j, id); ok {
+		return j, attempt, rank, nil
+	}
+	if j.Array == nil {
+		return nil, 0, 0, nil
 	}
 	ended, err := l.a.Store.Jobs(ctx, store.JobQuery{IDs: []core.JobID{j.Array.Base}})
 	if err != nil {
-		return nil, 0, call.StoreError(err)
+		return nil, 0, 0, call.StoreError(err)
 	}
 	for _, j := range append(slices.Clone(l.v.LiveTasks(j.Array.Base)), ended...) {
-		if attempt, ok := attemptOf(j, id); ok {
-			return j, attempt, nil
+		if attempt, rank, ok := attemptOf(j, id); ok {
+			return j, attempt, rank, nil
 		}
 	}
-	return nil, 0, nil
+	return nil, 0, 0, nil
 }
 
 // diagnose tells what became of an attempt, in the place of the log that dstack's agent keeps of its own work.

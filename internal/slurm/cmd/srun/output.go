@@ -13,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/wire/ranklog"
 )
 
 // output writes what tasks print: to srun's own streams or to files, whole lines with a label when labels are asked
@@ -20,7 +21,8 @@ import (
 type output struct {
 	w      *cmd.World
 	r      *slurm.Request
-	label  *cmd.Labels // nil: none
+	label  *cmd.Labels  // nil: none
+	marks  *ranklog.Mux // of a YAML run, whose log tells whose output is what; nil: none
 	names  core.FilenameNames
 	node   map[int32]core.NodeName // of each rank
 	at     map[int32]int           // index of its node
@@ -101,7 +103,11 @@ func (o *output) write(l cmd.Lane, data []byte) {
 	if o.label != nil {
 		data = o.label.Add(l, data)
 	}
-	if len(data) > 0 {
+	switch {
+	case len(data) == 0:
+	case o.marks != nil && (to == o.w.Out || to == o.w.Err):
+		_, err = o.marks.Write(int(l.Rank), data)
+	default:
 		_, err = to.Write(data)
 	}
 	if err != nil && o.failed == nil {
@@ -136,6 +142,9 @@ func (s *run) newOutput() *output {
 	}
 	if s.array != nil {
 		o.names.ArrayJob, o.names.ArrayTask = s.array.Base, int64(s.array.Task)
+	}
+	if s.w.Getenv(ranklog.Variable) != "" {
+		o.marks = ranklog.NewMux(s.w.Out)
 	}
 	highest := int32(0)
 	before := 0
