@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -23,7 +25,6 @@ type API struct {
 	*call.Base
 	rest      *rest.API
 	endpoints []rest.Endpoint
-	document  []byte // OpenAPI
 	// When jobs and nodes last changed, in nanoseconds.
 	jobs, nodes atomic.Int64
 }
@@ -82,13 +83,16 @@ func (a *API) changed(what string) time.Time {
 
 // Serves reports whether a path is one of Slurm's API.
 func Serves(path string) bool {
-	return strings.HasPrefix(path, "/slurm/") || strings.HasPrefix(path, "/slurmdb/") || path == "/openapi" ||
-		strings.HasPrefix(path, "/openapi")
+	return strings.HasPrefix(path, "/slurm/") || strings.HasPrefix(path, "/slurmdb/") ||
+		path == "/openapi" || strings.HasPrefix(path, "/openapi/")
 }
 
 // Routes makes the table of routes. Paths with and without a slash at their end are the same.
 func (a *API) Routes() []call.Route {
 	var list []call.Route
+	for _, path := range []string{"/openapi", "/openapi.json", "/openapi/v3"} {
+		list = append(list, call.Route{Method: http.MethodGet, Path: path, Open: true, Fail: a.fail, Handle: a.openapi})
+	}
 	for i := range a.endpoints {
 		e := &a.endpoints[i]
 		for _, path := range []string{e.Path, e.Path + "/{$}"} {
@@ -120,6 +124,20 @@ func (a *API) serve(e *rest.Endpoint, w http.ResponseWriter, r *http.Request, wh
 	})
 	a.write(w, r, reply)
 	return nil
+}
+
+// openapi serves the description of the API.
+func (a *API) openapi(w http.ResponseWriter, r *http.Request, _ *call.Caller) (any, error) {
+	doc := rest.OpenAPI(a.Settings().SlurmVersion)
+	if !wantsYAML(r) {
+		return doc, nil
+	}
+	data, err := yaml.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	send(w, http.StatusOK, "application/yaml", data)
+	return nil, nil
 }
 
 func versionOf(r *http.Request) (schema.Version, bool) {

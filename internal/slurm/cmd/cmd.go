@@ -245,12 +245,6 @@ func SplitList(text string) []string {
 	return out
 }
 
-// NoYAML refuses --yaml: a listing that a program reads must not come in another form.
-func (w *World) NoYAML() int {
-	w.Errorf("--yaml is not supported; --json is")
-	return slurm.ExitError
-}
-
 // maxHosts bounds the hosts one expression may name.
 const maxHosts = 1 << 18
 

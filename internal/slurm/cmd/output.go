@@ -2,15 +2,11 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"slices"
 	"strconv"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/plain"
-	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/report"
 )
 
@@ -46,41 +42,4 @@ func Steps(ctx context.Context, c *client.Client, list *client.JobList) ([]repor
 		}
 	}
 	return rows, nil
-}
-
-// meta heads every JSON answer of Slurm 22.05.
-type meta struct {
-	Plugin struct {
-		Type string `json:"type"`
-		Name string `json:"name"`
-	} `json:"plugin"`
-	Slurm struct {
-		Version struct {
-			Major int `json:"major"`
-			Micro int `json:"micro"`
-			Minor int `json:"minor"`
-		} `json:"version"`
-		Release string `json:"release"`
-	} `json:"Slurm"`
-}
-
-// PrintJSON prints {"meta":…,"errors":[],KEY:records}.
-func PrintJSON(out io.Writer, key string, records any) int {
-	var m meta
-	m.Plugin.Type, m.Plugin.Name = "openapi/v0.0.38", "Slurm OpenAPI v0.0.38"
-	m.Slurm.Version.Major, m.Slurm.Version.Minor, m.Slurm.Version.Micro = 22, 5, 8
-	m.Slurm.Release = Version
-	head, _ := json.MarshalIndent(m, "  ", "  ")
-	body, err := json.MarshalIndent(records, "  ", "  ")
-	if err != nil {
-		return slurm.ExitError
-	}
-	text := append([]byte("{\n  \"meta\": "), head...)
-	text = append(text, ",\n  \"errors\": [\n  ],\n  \""+key+"\": "...)
-	text = append(text, body...)
-	text = append(text, "\n}\n"...)
-	if _, err := out.Write(plain.JSON(text)); err != nil {
-		return slurm.ExitError
-	}
-	return 0
 }

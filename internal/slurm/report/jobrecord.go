@@ -201,7 +201,7 @@ func setArray(r *schema.Record, j *client.Job) {
 func setHeld(r *schema.Record, j *client.Job, have *size) {
 	a := j.Alloc
 	if a == nil || len(a.Nodes) == 0 {
-		r.Set("job_resources", schema.None{})
+		r.Set("job_resources", recorded(schema.Omit{}, schema.None{}))
 		return
 	}
 	list := client.AllocList(a)
@@ -305,10 +305,12 @@ func gresDetail(a *core.Alloc) []string {
 // exitRecord is how something ended.
 func exitRecord(e core.Exit, s core.JobState) *schema.Record {
 	status, signal := "SUCCESS", schema.New("process_exit_signal")
+	old := any(schema.Omit{})
 	switch {
 	case e.Signal != 0:
 		status = "SIGNALED"
-		signal.Set("id", schema.Int(e.Signal)).
+		old = signal
+		signal.Set("signal_id", e.Signal).Set("id", schema.Int(e.Signal)).
 			Set("name", grammar.SignalName(int(e.Signal)))
 	case e.Code != 0:
 		status = "ERROR"
@@ -316,7 +318,7 @@ func exitRecord(e core.Exit, s core.JobState) *schema.Record {
 		status = "PENDING"
 	}
 	return schema.New("process_exit_code_verbose").Set("status", []string{status}).
-		Set("return_code", schema.Int(e.Code)).Set("signal", signal)
+		Set("return_code", schema.Int(e.Code)).Set("signal", recorded(old, signal))
 }
 
 // reasonOf is why a job waits, or how it ended.

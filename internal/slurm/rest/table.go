@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"slices"
 )
 
 // list is the query of listings that may be asked for only if they have changed.
@@ -15,6 +16,10 @@ const (
 
 // Endpoints is the table of the API.
 func Endpoints() []Endpoint {
+	return slices.Concat(jobEndpoints(), controlEndpoints(), databaseEndpoints())
+}
+
+func jobEndpoints() []Endpoint {
 	return []Endpoint{
 		{
 			Method: get, Path: "/slurm/{version}/ping", Slash: true, Summary: "Is the controller there?",

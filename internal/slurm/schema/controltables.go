@@ -421,9 +421,10 @@ object reservation_desc_msg
 	partition string
 	purge_completed @reservation_info_purge
 	start_time uint64?
+	tres [@tres]
 	users [string]
 object reservation_mod_req
 	reservations [@reservation_desc_msg]
 object openapi_reservation_mod_resp
-	reservations [@reservation_info]
+	reservations [@reservation_desc_msg]
 `

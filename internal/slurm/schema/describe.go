@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,13 +78,39 @@ var objects = sync.OnceValue(func() map[string]*Object {
 				o = &Object{name: words[1], index: map[string]int{}}
 				all[o.name] = o
 			default:
-				o.index[words[0]] = len(o.fields)
-				o.fields = append(o.fields, parseField(words))
+				addField(all, o, parseField(words))
 			}
 		}
 	}
 	return all
 })
+
+// addField adds a line to an object. A name with dots is a field of an object within it: a.b is b of a.
+func addField(all map[string]*Object, o *Object, f field) {
+	head, rest, nested := strings.Cut(f.name, ".")
+	if !nested {
+		o.index[f.name] = len(o.fields)
+		o.fields = append(o.fields, f)
+		return
+	}
+	name := o.name + "_" + head
+	inner := all[name]
+	if inner == nil {
+		inner = &Object{name: name, index: map[string]int{}}
+		all[name] = inner
+		o.index[head] = len(o.fields)
+		o.fields = append(o.fields, field{name: head, spans: []span{{
+			from: Newest, to: Recorded, form: form{kind: object, name: name},
+		}}})
+	}
+	// The inner object is there in all versions that have one of its fields.
+	outer := &o.fields[o.index[head]].spans[0]
+	for _, s := range f.spans {
+		outer.from, outer.to = min(outer.from, s.from), max(outer.to, s.to)
+	}
+	f.name = rest
+	addField(all, inner, f)
+}
 
 // Of finds a description. There must be one.
 func Of(name string) *Object {
@@ -154,3 +181,6 @@ func parseForm(w string) form {
 	}
 	panic(fmt.Sprintf("schema: form %q", w))
 }
+
+// Known reports whether a word is one of a set.
+func Known(set, word string) bool { return slices.Contains(strings.Fields(sets[set]), word) }

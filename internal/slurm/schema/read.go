@@ -14,20 +14,38 @@ import (
 // or []Input.
 type Input map[string]any
 
+// in is the record within which a name with dots lies, and its last part.
+func (in Input) in(name string) (Input, string) {
+	for {
+		head, rest, nested := strings.Cut(name, ".")
+		if !nested {
+			return in, name
+		}
+		inner, ok := in[head].(Input)
+		if !ok {
+			return nil, rest
+		}
+		in, name = inner, rest
+	}
+}
+
 // Text is a field as text; "" where it was not given.
-func (in Input) Text(name string) string { s, _ := in[name].(string); return s }
+func (in Input) Text(name string) string { m, n := in.in(name); s, _ := m[n].(string); return s }
 
 // Has reports whether a field was given.
-func (in Input) Has(name string) bool { _, ok := in[name]; return ok }
+func (in Input) Has(name string) bool { m, n := in.in(name); _, ok := m[n]; return ok }
 
 // List is a field that is a list of words.
-func (in Input) List(name string) []string { l, _ := in[name].([]string); return l }
+func (in Input) List(name string) []string { m, n := in.in(name); l, _ := m[n].([]string); return l }
+
+// Records is a field that is a list of records.
+func (in Input) Records(name string) []Input { m, n := in.in(name); l, _ := m[n].([]Input); return l }
 
 // Bool is a field that is true or false.
-func (in Input) Bool(name string) bool { b, _ := in[name].(bool); return b }
+func (in Input) Bool(name string) bool { m, n := in.in(name); b, _ := m[n].(bool); return b }
 
 // Number is a field that is a number.
-func (in Input) Number(name string) Number { n, _ := in[name].(Number); return n }
+func (in Input) Number(name string) Number { m, k := in.in(name); n, _ := m[k].(Number); return n }
 
 // IsSet reports whether there is a number, be it infinite.
 func (n Number) IsSet() bool { return n.state != 0 }
@@ -77,6 +95,9 @@ func (r *reader) object(o *Object, doc any, path string) Input {
 	}
 	in := Input{}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if path == "#" && (key == "meta" || key == "errors" || key == "warnings") {
+			continue // an answer that is sent back
+		}
 		at := path + "/" + key
 		i, known := o.index[key]
 		var f *form

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"strings"
+
 	"bireme.dev/bireme/internal/core"
 )
 
@@ -52,8 +54,19 @@ func (o *Object) New() *Record { return &Record{of: o, values: make([]any, len(o
 func New(name string) *Record { return Of(name).New() }
 
 // Set gives a field its value: a string, bool, []string, Number, any integer, float64, *Record or []*Record. The field
-// must be one of some version. It returns the record.
+// must be one of some version; a name with dots is one of an object within it. It returns the record.
 func (r *Record) Set(name string, value any) *Record {
+	if head, rest, nested := strings.Cut(name, "."); nested {
+		i, ok := r.of.index[head]
+		core.Assert(ok, "schema: %s has no field %s", r.of.name, head)
+		inner, _ := r.values[i].(*Record)
+		if inner == nil {
+			inner = New(r.of.name + "_" + head)
+			r.values[i] = inner
+		}
+		inner.Set(rest, value)
+		return r
+	}
 	i, ok := r.of.index[name]
 	core.Assert(ok, "schema: %s has no field %s", r.of.name, name)
 	if ok {
@@ -69,6 +82,9 @@ func (r *Record) Get(name string) any {
 	}
 	return nil
 }
+
+// Omit leaves a field out.
+type Omit struct{}
 
 // Either is a value that versions up to Until have in another way.
 type Either struct {

@@ -4,7 +4,9 @@ package schema
 // "42-:"); a form without one is that of all versions that REST clients have. Forms are plain ones (NAME? is
 // {set,infinite,number}, /null is null where there is nothing), [FORM] for a list, @OBJECT for a record, and %WORDS for
 // one of a set of words.
-var tables = []string{envelopeTable, jobTable, nodeTable, partitionTable, controlTable, submitTable}
+var tables = []string{
+	envelopeTable, jobTable, nodeTable, partitionTable, controlTable, submitTable, historyTable, peopleTable,
+}
 
 const envelopeTable = `
 object openapi_meta
@@ -181,10 +183,11 @@ object job_info
 object process_exit_code_verbose
 	status 38:string [%exit_status]
 	return_code 38:int uint32?
-	signal @process_exit_signal
+	signal 38:@process_exit_signal @process_exit_signal
 object process_exit_signal
+	signal_id 38:int
 	id uint16?
-	name string
+	name 38:string string
 object part_prio
 	partition string
 	priority int32
@@ -399,7 +402,7 @@ var sets = map[string]string{
 		"USING_DEFAULT_PARTITION USING_DEFAULT_QOS DEPENDENT SCHEDULING_ATTEMPTED BACKFILL_ATTEMPTED",
 	"mail_type": "BEGIN END FAIL REQUEUE TIME=100% TIME=90% TIME=80% TIME=50% STAGE_OUT ARRAY_TASKS INVALID_DEPENDENCY",
 	"profile":   "NOT_SET NONE ENERGY LUSTRE NETWORK TASK",
-	"shared":    "none oversubscribe user mcs topo", "exclusive": "true false user mcs",
+	"shared":    "none oversubscribe user mcs", "exclusive": "true false user mcs",
 	"show_flag":        "ALL DETAIL MIXED LOCAL SIBLING FEDERATION FUTURE",
 	"exit_status":      "INVALID PENDING SUCCESS ERROR SIGNALED CORE_DUMPED",
 	"select_type":      "CPU SOCKET CORE BOARD MEMORY ONE_TASK_PER_CORE PACK_NODES CORE_DEFAULT_DIST_BLOCK LLN LINEAR",
@@ -413,5 +416,10 @@ var sets = map[string]string{
 	"share_type": "USER ASSOCIATION",
 	"kill_flag": "BATCH_JOB ARRAY_TASK FULL_STEPS_ONLY FULL_JOB FEDERATION_REQUEUE HURRY OUT_OF_MEMORY NO_SIBLING_JOBS " +
 		"RESERVATION_JOB VERBOSE CRON_JOBS WARNING_SENT",
-	"open_mode": "APPEND TRUNCATE",
+	"open_mode":   "APPEND TRUNCATE",
+	"admin_level": "None Operator Administrator",
+	"qos_flag": "PARTITION_MINIMUM_NODE PARTITION_MAXIMUM_NODE PARTITION_TIME_LIMIT ENFORCE_USAGE_THRESHOLD NO_RESERVE " +
+		"REQUIRED_RESERVATION DENY_LIMIT OVERRIDE_PARTITION_QOS NO_DECAY USAGE_FACTOR_SAFE RELATIVE",
+	"preempt_mode": "DISABLED SUSPEND REQUEUE CANCEL GANG",
+	"db_job_flag":  "NONE CLEAR_SCHEDULING NOT_SET STARTED_ON_SUBMIT STARTED_ON_SCHEDULE STARTED_ON_BACKFILL",
 }

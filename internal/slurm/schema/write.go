@@ -19,8 +19,17 @@ func (r *Record) writeFields(w Writer, v Version) {
 		if form.kind == absent {
 			continue
 		}
+		value := r.values[i]
+		if e, ok := value.(Either); ok {
+			if value = e.New; v <= e.Until {
+				value = e.Old
+			}
+		}
+		if _, omitted := value.(Omit); omitted {
+			continue
+		}
 		w.Key(f.name)
-		writeValue(w, v, form, r.values[i])
+		writeValue(w, v, form, value)
 	}
 }
 
@@ -33,11 +42,6 @@ func (o *Object) writeEmpty(w Writer, v Version) {
 type None struct{}
 
 func writeValue(w Writer, v Version, f *form, value any) {
-	if e, ok := value.(Either); ok {
-		if value = e.New; v <= e.Until {
-			value = e.Old
-		}
-	}
 	switch f.kind {
 	case text:
 		w.String(textOf(value))

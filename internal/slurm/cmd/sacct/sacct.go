@@ -20,6 +20,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
 	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/schema"
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
@@ -104,8 +105,6 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	switch {
 	case f.Has("version"):
 		return w.PrintVersion()
-	case f.Has("yaml"):
-		return w.NoYAML()
 	case f.Has("helpformat"):
 		listFields(w)
 		return 0
@@ -132,6 +131,10 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if f.Has("batch-script") || f.Has("env-vars") {
 		return showBlobs(ctx, w, c, q, f.Has("env-vars"))
 	}
+	form, ok := w.Document(f)
+	if !ok {
+		return slurm.ExitError
+	}
 	rows, err := q.load(ctx, w, c, f)
 	if err != nil {
 		w.Errorf("%s", slurm.ErrorText(err))
@@ -139,8 +142,13 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	}
 	out := bufio.NewWriter(w.Out)
 	defer out.Flush()
-	if f.Has("json") {
-		return cmd.PrintJSON(out, "jobs", report.AcctToJSON(rows))
+	if form != nil {
+		cluster := ""
+		if len(rows) > 0 {
+			cluster = rows[0].Cluster
+		}
+		body := schema.New("openapi_slurmdbd_jobs_resp").Set("jobs", report.AcctRecords(rows, cmd.RecordOptions(cluster)))
+		return form.Print(out, body, cluster, true)
 	}
 	print(out, q.cols, rows, f)
 	return 0
@@ -333,7 +341,8 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 		return nil, err
 	}
 	cluster := ""
-	if slices.ContainsFunc(q.cols, func(c report.AcctColumn) bool { return c.Name == "Cluster" }) || f.Has("json") {
+	if slices.ContainsFunc(q.cols, func(c report.AcctColumn) bool { return c.Name == "Cluster" }) || f.Has("json") ||
+		f.Has("yaml") {
 		info, err := c.Cluster(ctx)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,147 @@
+package rest
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/schema"
+)
+
+// jobConditions are the parameters by which finished jobs are chosen.
+var jobConditions = []string{
+	"account", "cluster", "constraints", "end_time", "groups", "job_name", "node", "partition", "qos", "reservation",
+	"skip_steps", "start_time", "state", "step", "users", "wckey",
+}
+
+// words are the values of a parameter, each of which may be a list with commas.
+func words(q url.Values, name string) (list []string) {
+	for _, text := range q[name] {
+		for _, w := range strings.Split(text, ",") {
+			if w = strings.TrimSpace(w); w != "" {
+				list = append(list, w)
+			}
+		}
+	}
+	return list
+}
+
+func has(list []string, word string) bool {
+	return slices.ContainsFunc(list, func(w string) bool { return strings.EqualFold(w, word) })
+}
+
+func (c accounting) moment(name string) (time.Time, error) {
+	text := c.Query.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, ok := parseTime(text); ok {
+		return t, nil
+	}
+	t, err := grammar.ParseMoment(text, c.api.Now(), grammar.Recent)
+	if err != nil {
+		return t, fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing",
+			name+": "+strconv.Quote(text)+" is no time")
+	}
+	return t, nil
+}
+
+func listHistory(c accounting) (*schema.Record, error) {
+	since, err := c.moment("start_time")
+	if err != nil {
+		return nil, err
+	}
+	until, err := c.moment("end_time")
+	if err != nil {
+		return nil, err
+	}
+	states := words(c.Query, "state")
+	if _, bad := report.ParseStates(states); bad != "" {
+		return nil, badField("state", bad)
+	}
+	q := client.JobsQuery{
+		History: true, Since: since, Until: until, Users: words(c.Query, "users"), Projects: words(c.Query, "account"),
+		Partitions: words(c.Query, "partition"), States: states, Names: words(c.Query, "job_name"),
+		Nodes: words(c.Query, "node"),
+	}
+	for _, s := range words(c.Query, "step") { // JOB[.STEP]
+		id, _, _ := strings.Cut(s, ".")
+		q.IDs = append(q.IDs, id)
+	}
+	list, err := c.api.Client.Jobs(c.Context, q)
+	if err != nil {
+		return nil, err
+	}
+	qos, keys := words(c.Query, "qos"), words(c.Query, "wckey")
+	resv, marks := words(c.Query, "reservation"), words(c.Query, "constraints")
+	list.Jobs = slices.DeleteFunc(list.Jobs, func(j client.Job) bool {
+		if j.Spec == nil {
+			return true
+		}
+		more := j.Spec.More()
+		return len(qos) > 0 && !has(qos, string(j.Spec.QOS)) || len(keys) > 0 && !has(keys, more.WCKey) ||
+			len(resv) > 0 && !has(resv, more.Reservation) || len(marks) > 0 && !has(marks, more.Constraint.String())
+	})
+	return c.history(list, c.Query.Has("skip_steps") && c.Query.Get("skip_steps") != "false")
+}
+
+func showHistory(c accounting) (*schema.Record, error) {
+	id, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.api.Client.Jobs(c.Context, client.JobsQuery{History: true, IDs: []string{id}})
+	if err != nil && core.CodeOf(err) != core.NotFound {
+		return nil, err
+	}
+	if err != nil || len(list.Jobs) == 0 {
+		return nil, badJobID(id)
+	}
+	return c.history(list, false)
+}
+
+// history is a listing of jobs and their steps.
+func (c accounting) history(list *client.JobList, skipSteps bool) (*schema.Record, error) {
+	o, err := c.records()
+	if err != nil {
+		return nil, err
+	}
+	byJob := map[core.JobID][]report.StepRow{}
+	if !skipSteps {
+		steps, err := cmd.Steps(c.Context, c.api.Client, list)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range steps {
+			byJob[s.Job.ID] = append(byJob[s.Job.ID], s)
+		}
+	}
+	var rows []report.AcctRow
+	for i := range list.Jobs {
+		j := &list.Jobs[i]
+		if j.Spec == nil {
+			continue
+		}
+		steps := byJob[j.ID]
+		row := report.AcctRow{Job: j, Cluster: o.Cluster, Now: list.Now}
+		for k := range steps {
+			if steps[k].Step != nil {
+				row.Derived = report.Worse(row.Derived, steps[k].Step.Exit)
+			}
+		}
+		rows = append(rows, row)
+		for k := range steps {
+			rows = append(rows, report.AcctRow{Job: j, Step: &steps[k], Cluster: o.Cluster, Now: list.Now})
+		}
+	}
+	return schema.New("openapi_slurmdbd_jobs_resp").Set("jobs", report.AcctRecords(rows, o)), nil
+}
