@@ -195,7 +195,8 @@ func addUsers(c accounting) (*schema.Record, error) {
 }
 
 // dropping makes a handler that deletes the record that the path names.
-func dropping(kind, what, param, field string, find func(*books, string) bool) func(accounting) (*schema.Record, error) {
+func dropping(kind, what, param, field string, find func(*books, string) bool,
+) func(accounting) (*schema.Record, error) {
 	return func(c accounting) (*schema.Record, error) {
 		b, err := c.books()
 		if err != nil {

@@ -24,23 +24,23 @@ func controlEndpoints() []Endpoint {
 		},
 		{
 			Method: get, Path: base + "/reservations", Slash: true, Summary: "List advance reservations", Query: list,
-			Reply: "openapi_reservation_resp", handle: listReservations,
+			Reply: "openapi_reservation_resp", handle: reserve(listReservations),
 		},
 		{
 			Method: post, Path: base + "/reservations", Slash: true, From: 43, Summary: "Make or change reservations",
-			Body: "reservation_mod_req", Reply: "openapi_reservation_mod_resp", handle: putReservations,
+			Body: "reservation_mod_req", Reply: "openapi_reservation_mod_resp", handle: reserve(putReservations),
 		},
 		{
 			Method: post, Path: base + "/reservation", From: 43, Summary: "Make or change a reservation",
-			Body: "reservation_desc_msg", Reply: "openapi_reservation_mod_resp", handle: putReservation,
+			Body: "reservation_desc_msg", Reply: "openapi_reservation_mod_resp", handle: reserve(putReservation),
 		},
 		{
 			Method: get, Path: base + "/reservation/{reservation_name}", Summary: "One advance reservation", Query: list,
-			Reply: "openapi_reservation_resp", handle: showReservation,
+			Reply: "openapi_reservation_resp", handle: reserve(showReservation),
 		},
 		{
 			Method: remove, Path: base + "/reservation/{reservation_name}", From: 43,
-			Summary: "Remove an advance reservation", Reply: "openapi_resp", handle: deleteReservation,
+			Summary: "Remove an advance reservation", Reply: "openapi_resp", handle: reserve(deleteReservation),
 		},
 	}
 }
