@@ -313,7 +313,7 @@ func (a *Agent) localize(l *wire.Launch) {
 	if l.Stdio.KeepTail == 0 {
 		l.Stdio.KeepTail = s.LogTail
 	}
-	l.Stdio.Bounds = wire.LogBounds{Most: s.LogPerJob, MinFree: s.MinFreeDisk, Rate: s.LogRate}
+	l.Stdio.Bounds = wire.LogBounds{Most: s.LogPerJob, MinFree: s.MinFreeDisk, Rate: s.LogRate, Alone: s.LogRateAlone}
 	if len(s.Prolog) > 0 && l.Hooks.Prolog == nil {
 		l.Hooks.Prolog = programs(s.Prolog)
 	}

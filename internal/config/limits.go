@@ -18,8 +18,10 @@ type Limits struct {
 	LogPerJob  Size `yaml:"log_per_job"`
 	LogPerUser Size `yaml:"log_per_user"` // output of all jobs of a user kept by the server
 	// output of runs that a node takes in a second, all of them together, in turns
-	LogRate     Size  `yaml:"log_rate"`
-	MailPerHour int64 `yaml:"mail_per_hour"` // letters about one user's jobs; what is over is not sent
+	LogRate Size `yaml:"log_rate"`
+	// of a run while no other on its node writes much (256 KiB a second); log_rate where that is more
+	LogRateAlone Size  `yaml:"log_rate_alone"`
+	MailPerHour  int64 `yaml:"mail_per_hour"` // letters about one user's jobs; what is over is not sent
 	// on the disks of logs, of the server and of nodes: below it output is dropped
 	MinFreeDisk   Size  `yaml:"min_free_disk"`
 	StepsPerJob   int64 `yaml:"steps_per_job"`   // as Slurm's MaxStepCount
@@ -43,7 +45,8 @@ func defaultLimits() Limits {
 		ArrayTasksPerUser: 1_000_000, CronJobsPerUser: 2000, JobsPerUser: 100_000, StepsPerJob: 40_000, TrialsPerUser: 4,
 		EnvVars: 10_000, EnvVarSize: Size(128 * core.KiB), // the kernel executes nothing with a longer one
 		LogPerJob: Size(20 * core.GiB), LogPerUser: Size(200 * core.GiB), LogRate: Size(16 * core.MiB),
-		MinFreeDisk: Size(core.GiB), MailPerHour: 200,
+		LogRateAlone: Size(160 * core.MiB),
+		MinFreeDisk:  Size(core.GiB), MailPerHour: 200,
 		Tokens:      100,
 		Connections: 1024, Followers: 100, RequestBytes: Size(128 * core.MiB), RequestsAtOnce: 4, RequestsBurst: 1000,
 		RequestsInFlight:  256,
@@ -76,6 +79,7 @@ func (d *decoder) checkLimits(l *Limits) {
 		{"log_per_job", int64(l.LogPerJob)},
 		{"log_per_user", int64(l.LogPerUser)},
 		{"log_rate", int64(l.LogRate)},
+		{"log_rate_alone", int64(l.LogRateAlone)},
 		{"mail_per_hour", l.MailPerHour},
 		{"min_free_disk", int64(l.MinFreeDisk)},
 		{"tokens", l.Tokens},

@@ -422,9 +422,10 @@ func nodeSettings(cfg *config.Config) wire.NodeSettings {
 		ConstrainDevices: cfg.Step.ConstrainDevices, MaxPids: cfg.Step.MaxPids, TmpDir: cfg.Step.TmpDir,
 		Sample: cfg.GPU.Sample.D(), DCGMExporter: cfg.GPU.DCGMExporter, LogTail: int64(cfg.Step.LogTail),
 		LogPerJob: int64(cfg.Limits.LogPerJob), LogRate: int64(cfg.Limits.LogRate),
-		MinFreeDisk: int64(cfg.Limits.MinFreeDisk),
-		Connections: cfg.Limits.Connections,
-		ImageCache:  int64(cfg.Step.ImageCache), Prefetch: cfg.Step.Prefetch, Volumes: cfg.Step.Volumes,
+		LogRateAlone: int64(cfg.Limits.LogRateAlone),
+		MinFreeDisk:  int64(cfg.Limits.MinFreeDisk),
+		Connections:  cfg.Limits.Connections,
+		ImageCache:   int64(cfg.Step.ImageCache), Prefetch: cfg.Step.Prefetch, Volumes: cfg.Step.Volumes,
 		NetRaw: cfg.Step.NetRaw, Publish: cfg.Step.Publish, ContainerCaps: containerCaps(cfg),
 		Health: wire.HealthSettings{
 			Program: cfg.Health.Program, Every: cfg.Health.Every.D(), Disk: cfg.Health.Disk,

@@ -98,12 +98,13 @@ type NodeSettings struct {
 	// bytes of a streamed log that a node keeps; 0: no limit
 	LogPerJob int64 `json:"log_per_job,omitempty"`
 	// bytes of streamed logs a second, all together; 0: no limit
-	LogRate     int64    `json:"log_rate,omitempty"`
-	MinFreeDisk int64    `json:"min_free_disk,omitempty"` // bytes of a node's disk that logs leave free
-	Connections int64    `json:"connections,omitempty"`   // of one user to the node's socket; 0: no limit
-	ImageCache  int64    `json:"image_cache,omitempty"`   // bytes of images that jobs ran; 0: no limit
-	Prefetch    []string `json:"prefetch,omitempty"`      // images to fetch before anybody asks
-	Volumes     []string `json:"volumes,omitempty"`       // paths below which anybody's container may mount
+	LogRate      int64    `json:"log_rate,omitempty"`
+	LogRateAlone int64    `json:"log_rate_alone,omitempty"` // of one while no other writes much
+	MinFreeDisk  int64    `json:"min_free_disk,omitempty"`  // bytes of a node's disk that logs leave free
+	Connections  int64    `json:"connections,omitempty"`    // of one user to the node's socket; 0: no limit
+	ImageCache   int64    `json:"image_cache,omitempty"`    // bytes of images that jobs ran; 0: no limit
+	Prefetch     []string `json:"prefetch,omitempty"`       // images to fetch before anybody asks
+	Volumes      []string `json:"volumes,omitempty"`        // paths below which anybody's container may mount
 	// of root in anybody's container; null: core.ContainerCaps
 	ContainerCaps []string `json:"container_caps"`
 	// where ports of containers are found: loopback (or empty), network, all

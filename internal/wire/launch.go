@@ -128,6 +128,7 @@ type LogBounds struct {
 	Most    int64 `json:"most,omitempty"`     // bytes of one step
 	MinFree int64 `json:"min_free,omitempty"` // bytes of the disk that are left to others
 	Rate    int64 `json:"rate,omitempty"`     // bytes a second of all steps together
+	Alone   int64 `json:"alone,omitempty"`    // of one, while no other prints much; not above Rate: it has that
 }
 
 // Timing holds a step's limits in time. All run on the keeper's monotonic clock.

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/disk"
-	"bireme.dev/bireme/internal/step/clock"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -21,7 +20,8 @@ import (
 // launch. What is over them is read and dropped, so that the job runs on.
 //
 // All intakes of a node share one rate, in turns: who prints much is slowed down by the pipe, and who prints little
-// waits for one turn of each of the others at most.
+// waits for one turn of each of the others at most. While only one prints much it has a rate of its own, which is
+// higher: what a flood could take of node and server is the shared rate.
 type Intake struct {
 	host   *Host
 	bounds wire.LogBounds
@@ -33,6 +33,7 @@ type Intake struct {
 	closed bool       // nothing is read any more
 	paused bool       // by an upgrade, which has turn
 	ended  chan struct{}
+	load   load
 
 	mu       sync.Mutex
 	taken    int64  // bytes read
@@ -105,7 +106,7 @@ func (in *Intake) start() error {
 	if err != nil {
 		return err
 	}
-	in.host.Pace.set(in.bounds.Rate)
+	in.host.Pace.set(in.bounds.Rate, in.bounds.Alone)
 	in.ended = make(chan struct{})
 	in.host.Go(func() {
 		defer close(in.ended)
@@ -119,7 +120,7 @@ func (in *Intake) start() error {
 			if err != nil || done {
 				return
 			}
-			in.host.Pace.wait(int64(n), in.host.Stop)
+			in.host.Pace.wait(&in.load, int64(n), in.host.Stop)
 		}
 	})
 	return nil
@@ -337,42 +338,4 @@ func (s *Saved) Load(h *Host, b wire.LogBounds, file int) (*Intake, error) {
 		return nil, fmt.Errorf("output on descriptor %s: %w", strconv.Itoa(s.Pipe), err)
 	}
 	return in, nil
-}
-
-// Pace shares a rate among all who write. It hands out moments in the order they are asked for.
-type Pace struct {
-	mu   sync.Mutex
-	rate int64
-	next time.Duration // boottime at which all that was handed out is used up
-}
-
-// paceBurst is how much of the rate may come at once after a rest.
-const paceBurst = 4 * time.Second
-
-func (p *Pace) set(rate int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rate = rate
-}
-
-// wait returns when n more bytes are within the rate, or at the end of all.
-func (p *Pace) wait(n int64, stop <-chan struct{}) {
-	p.mu.Lock()
-	now := clock.Now()
-	if p.rate <= 0 {
-		p.mu.Unlock()
-		return
-	}
-	p.next = max(p.next, now-paceBurst) + time.Duration(float64(n)/float64(p.rate)*float64(time.Second))
-	late := p.next - now
-	p.mu.Unlock()
-	if late <= 0 {
-		return
-	}
-	t := time.NewTimer(late)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-stop:
-	}
 }
