@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -111,10 +112,41 @@ func taskUnits(s *core.Spec, n *core.NodeAlloc, local int) string {
 
 func gpuBind(r *Request, v string) error {
 	if _, ok := parseGPUBind(v); !ok {
-		return r.invalidHint("gpu-bind", "none, closest, single:N, per_task:N, map_gpu:LIST or mask_gpu:LIST")
+		c := r.Fail(ExitUsage, "Invalid --gpu-bind argument: gpu:%s", v).hint(
+			"--gpu-bind takes none, closest, single:N, per_task:N, map_gpu:LIST or mask_gpu:LIST")
+		if word, at := badGPUList(v); word != "" {
+			c.Lines = append([]string{fmt.Sprintf("%s: error: Failed to validate %s, offending character is %c", r.tool, word,
+				at)}, c.Lines...)
+		}
+		return c
 	}
 	r.keepOption("gpu-bind", v)
 	return nil
+}
+
+// badGPUList finds the word of a list of GPUs that is no number, and where; "": all are, or there is no list.
+func badGPUList(v string) (word string, at byte) {
+	v = strings.TrimPrefix(strings.TrimPrefix(v, "verbose,"), "v,")
+	kind, list, ok := strings.Cut(v, ":")
+	digits := "0123456789"
+	switch kind {
+	case "map_gpu":
+	case "mask_gpu":
+		digits += "abcdefABCDEF"
+	default:
+		ok = false
+	}
+	for w := range strings.SplitSeq(list, ",") {
+		w, _, _ = strings.Cut(w, "*")
+		text := w
+		if hex, found := strings.CutPrefix(w, "0x"); found {
+			text = hex
+		}
+		if bad := strings.TrimLeft(text, digits); ok && bad != "" {
+			return w, bad[0]
+		}
+	}
+	return "", 0
 }
 
 // tresBind knows GPUs only, which are all that tasks see parts of.

@@ -243,9 +243,8 @@ func (r *Request) finishMemory() error {
 	if which != "mem-per-gpu" {
 		r.more.MemPerGPU = 0
 	}
-	if which, err = r.rivals("--cpus-per-gpu and --cpus-per-task are mutually exclusive", "cpus-per-gpu",
-		"cpus-per-task"); err != nil {
-		return err
+	if which, err = r.rivals("", "cpus-per-gpu", "cpus-per-task"); err != nil {
+		return badGres(r.tool, "--cpus-per-gpu is mutually exclusive with --cpus-per-task")
 	}
 	if which != "cpus-per-gpu" {
 		r.more.CPUsPerGPU = 0

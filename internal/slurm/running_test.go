@@ -84,6 +84,11 @@ func TestRunning(t *testing.T) {
 			"sbatch: error: Incompatible begin and deadline time specification",
 		},
 		{"rlimits", slurm.Srun, "", "--propagate=CORE,foo", nil, "srun: error: Bad rlimit name: foo"},
+		{
+			"gpu-bind", slurm.Srun, "", "-G1 --gpu-bind=map_gpu:0,a", nil, "srun: error: Failed to validate a, offending " +
+				"character is a\nsrun: error: Invalid --gpu-bind argument: gpu:map_gpu:0,a",
+		},
+		{"gpu-bind", slurm.Sbatch, "", "-G1 --gpu-bind=foo", nil, "sbatch: error: Invalid --gpu-bind argument: gpu:foo"},
 		{"preserve-env", slurm.Srun, "", "-E", func(r *slurm.Request) string {
 			return map[bool]string{true: "kept"}[r.Step.PreserveEnv]
 		}, "kept"},
@@ -133,6 +138,63 @@ end of defined options`},
 			if d := cmp.Diff(c.want, c.get(r)); d != "" {
 				t.Errorf("[%s] %s %s (-want +got)\n%s", c.key, c.tool, c.args, d)
 			}
+		}
+	}
+}
+
+// TestGPUChecks [gpu-checks, mps-checks]: requests for GPUs that contradict each other, in Slurm's words.
+func TestGPUChecks(t *testing.T) {
+	t.Parallel()
+	const failed = "Failed to validate job spec"
+	const order = "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"
+	for args, want := range map[string]string{
+		"--gpus-per-task=1 --cpus-per-gpu=2 -c2 -n1": "--cpus-per-gpu is mutually exclusive with --cpus-per-task",
+
+		"--gpus-per-socket=1":        "--gpus-per-socket option requires --sockets-per-node specification",
+		"--gpus=1 --gpus-per-node=2": order, "--gpus=1 --gpus-per-task=2": order,
+		"--gpus-per-node=2 --gpus-per-socket=4 --sockets-per-node=1": "Failed to ensure --gpus >= --gpus-per-task",
+
+		"--gpus=3 --gpus-per-node=2": failed + ", --gpus is not multiple of --gres=gpu/--gpus-per-node",
+		"--gpus=4 --gres=gpu:2 -N1": failed + ". Based on --gpu and --gres=gpu/--gpus-per-node required nodes (2) " +
+			"doesn't fall between min_nodes (1) and max_nodes (1) boundaries.",
+		"--gpus-per-node=3 --gpus-per-socket=2 --sockets-per-node=1": failed +
+			", --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket.",
+		"--gres=gpu:2 --gpus-per-socket=1 --sockets-per-node=1": failed + ". Based on --gres=gpu/--gpus-per-node and " +
+			"--gpus-per-socket required number of sockets differ from --sockets-per-node.",
+		"--gpus=3 --gpus-per-task=2": failed + ", --gpus not multiple of --gpus-per-task",
+		"--gpus=4 --gpus-per-task=2 -n3": failed +
+			". Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks.",
+		"--gpus=2 --gpus-per-task=1 -N2 --ntasks-per-node=2": failed +
+			". Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks.",
+		"--gpus-per-node=3 --gpus-per-task=2 -n2": failed + ", --gres=gpu/--gpus-per-node not multiple of --gpus-per-task.",
+		"--gpus-per-task=1 --gpus-per-node=2 --ntasks-per-node=1 -N1": failed + ". Based on --gres=gpu/--gpus-per-node " +
+			"and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node.",
+		"--gpus=1 -N2": failed + ", --gpus < -N",
+		"--gpus-per-task=1": failed +
+			". --gpus-per-task used without either --gpus or -n/--ntasks is not allowed.",
+		"--gpus-per-node=2 --gpus-per-task=1": failed +
+			". --gpus-per-task used without either --gpus or -n/--ntasks is not allowed.",
+		"--ntasks-per-gpu=2 -n3": failed + ", -n/--ntasks has to be a multiple of --ntasks-per-gpu.",
+		"--mem-per-gpu=10":       "Requested mem_per_tres=gres:gpu:10 but did not request any GPU.",
+		"--gres=mps:1,gpu:1":     "", "--gres=mps:1 --gpu-freq=high": "", "--gpus=1 --gres=mps:10": "",
+	} {
+		if want != "" {
+			want = "sbatch: error: " + want + "\n"
+		}
+		want += "sbatch: error: Invalid generic resource (gres) specification"
+		if _, err := readAll(slurm.Sbatch, nil, strings.Fields(args)); err != want {
+			t.Errorf("%s: %s\nwant %s", args, err, want)
+		}
+	}
+	for _, args := range []string{
+		"--gpus-per-node=2 --gpus-per-task=1 -N2", "--gpus-per-node=2 --gpus-per-task=1 -n3", "--gpus=4 --gpus-per-node=2",
+		"--gpus=4 --gpus-per-node=2 -N1-3", "--gpus=4 --gpus-per-task=2", "--gpus-per-task=1 -N2", "--gpus-per-task=1 -n2",
+		"--gpus=2 --gpus-per-task=1 --ntasks-per-node=2", "--gres=gpu:2 --gpus-per-node=3", "--cpus-per-gpu=2", "--gpus=0",
+		"--gpus=8 --gpus-per-node=4 --gpus-per-task=2 --nodes=2 --ntasks=4 --cpus-per-gpu=1 --mem-per-gpu=10",
+		"--gpus-per-node=2 --gpus-per-socket=1 --sockets-per-node=2", "--ntasks-per-gpu=2 -n4",
+	} {
+		if _, err := readAll(slurm.Sbatch, nil, strings.Fields(args)); err != "" {
+			t.Errorf("%s: %s", args, err)
 		}
 	}
 }

@@ -112,8 +112,11 @@ func (r *Request) finishShape() error {
 			}
 		}
 	}
-	if err := r.finishGres(); err != nil {
-		return err
+	r.finishGres()
+	if r.tool != Srun || r.Step.Job == "" { // of a step the server judges, which knows what its job has
+		if err := (gpuCheck{r}).run(); err != nil {
+			return err
+		}
 	}
 	if !reflect.ValueOf(r.more).IsZero() {
 		m := r.more
@@ -126,8 +129,12 @@ func (r *Request) finishShape() error {
 			s.Given |= core.GivenTasks
 		}
 	}
+	if m := s.More; m != nil && m.CPUsPerGPU > 0 && len(s.Gres)+len(m.GPUs)+len(m.GPUsPerTask)+len(m.GPUsPerSocket) == 0 &&
+		m.TasksPerGPU == 0 {
+		m.CPUsPerGPU = 0 // of no GPU
+	}
 	if err := s.Derive(); err != nil {
-		return r.Fail(ExitError, "%s", err)
+		return badGres(r.tool, "").hint("%s", err)
 	}
 	if s.Tasks == 0 {
 		s.Tasks = max(1, s.NodesMin) * max(1, s.TasksPerNode)
@@ -192,7 +199,7 @@ func (r *Request) finishHosts() error {
 }
 
 // finishGres puts the several ways to ask for generic resources where they belong.
-func (r *Request) finishGres() error {
+func (r *Request) finishGres() {
 	s := &r.Spec.Shape
 	if r.tool == Srun && r.Step.Job != "" { // inside a job, variables say what all of it has
 		for _, o := range []string{"gpus", "gpus-per-node", "gpus-per-socket"} {
@@ -209,9 +216,8 @@ func (r *Request) finishGres() error {
 			delete(r.gpu, "gpus-per-node")
 		case -1:
 			r.gres = slices.DeleteFunc(slices.Clone(r.gres), func(g grammar.GRES) bool { return g.Name == "gpu" })
-		default:
-			return &Complaint{Lines: []string{r.tool.String() + ": fatal: --gres=gpu and --gpus-per-node are " +
-				"mutually exclusive"}, Exit: ExitError}
+		default: // as Slurm: the second of the two in its own list counts
+			delete(r.gpu, "gpus-per-node")
 		}
 	}
 	s.Gres = append(gresOf(r.gres), gresOf(r.gpu["gpus-per-node"])...)
@@ -225,7 +231,6 @@ func (r *Request) finishGres() error {
 	if len(r.gres) > 0 || r.more.TasksPerGPU > 0 {
 		s.Given |= core.GivenGres
 	}
-	return nil
 }
 
 func gresOf(list []grammar.GRES) []core.Gres {

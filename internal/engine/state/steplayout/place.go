@@ -152,20 +152,20 @@ func holdGres(list []core.StepHold, pool []core.NodeAlloc, tasks []int32, ask *c
 		}
 		return true
 	}
-	for i := range list {
-		for _, g := range ask.Gres {
-			if !take(i, g) {
-				return short(g)
-			}
-		}
+	for i := range list { // those of its tasks count among those of a node, and these among those of the step
 		for _, g := range ask.GPUsPerTask {
 			if g.Count *= int64(tasks[i]); !take(i, g) {
 				return short(g)
 			}
 		}
+		for _, g := range ask.Gres {
+			if g.Count -= held(list[i:i+1], g); !take(i, g) {
+				return short(g)
+			}
+		}
 	}
 	for _, g := range ask.GPUs { // one after the other from each node, until there are enough
-		left := g.Count
+		left := g.Count - held(list, g)
 		for left > 0 {
 			before := left
 			for i := 0; i < len(list) && left > 0; i++ {
@@ -179,6 +179,18 @@ func holdGres(list []core.StepHold, pool []core.NodeAlloc, tasks []int32, ask *c
 		}
 	}
 	return nil
+}
+
+// held is how many units of a kind are held on nodes.
+func held(list []core.StepHold, g core.Gres) (n int64) {
+	for i := range list {
+		for k := range list[i].Gres {
+			if have := &list[i].Gres[k]; have.Name == g.Name && (g.Type == "" || have.Type == g.Type) {
+				n += int64(len(have.Units))
+			}
+		}
+	}
+	return n
 }
 
 // takeUnit moves one unit of a kind from what is free to what is held.
