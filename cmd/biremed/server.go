@@ -19,6 +19,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/nice"
 	"bireme.dev/bireme/internal/server"
+	"bireme.dev/bireme/internal/slurm/conf"
 )
 
 // defaultConfig is where the settings are looked for when no file is named.
@@ -29,10 +30,15 @@ type configFlags struct {
 	file string
 	dir  string
 	set  []string
+	site string // a slurm.conf
+	// notes is where keys of the slurm.conf that have no effect are told; nil: nowhere
+	notes io.Writer
 }
 
 func (f *configFlags) add(c *cobra.Command) {
 	c.Flags().StringVarP(&f.file, "config", "c", "", "config `file` (default "+defaultConfig+", if it is there)")
+	c.Flags().StringVar(&f.site, "slurm-conf", "", "a site's slurm.conf `file`: what it says lies under the config "+
+		"file; bireme reconfigure and scontrol reconfigure read it again")
 	c.Flags().StringVar(&f.dir, "dir", "", "`folder` of what the server keeps")
 	c.Flags().StringArrayVar(&f.set, "set", nil, "override a setting: `KEY=VALUE`, e.g. timers.fence=5m")
 }
@@ -48,7 +54,36 @@ func (f *configFlags) load() (*config.Config, error) {
 	if f.dir != "" {
 		set = append([]string{"dir=" + f.dir}, set...)
 	}
-	return config.Load(file, set...)
+	if f.site == "" {
+		return config.Load(file, set...)
+	}
+	base, err := f.siteSettings()
+	if err != nil {
+		return nil, err
+	}
+	var text []byte
+	if file != "" {
+		if text, err = os.ReadFile(file); err != nil {
+			return nil, core.Errorf(core.NotFound, "cannot read the settings: %v", err)
+		}
+	}
+	return config.ParseOver(base, file, text, set...)
+}
+
+// siteSettings are the settings that a slurm.conf makes of the defaults; the config file is laid over them.
+func (f *configFlags) siteSettings() (*config.Config, error) {
+	site, err := conf.Read(f.site)
+	if err != nil {
+		return nil, core.Errorf(core.NotFound, "--slurm-conf: %v", err)
+	}
+	base := config.Default()
+	notes, err := site.Apply(base)
+	for _, n := range notes {
+		if f.notes != nil {
+			fmt.Fprintln(f.notes, "note:", n)
+		}
+	}
+	return base, err
 }
 
 func newServerCommand() *cobra.Command {
@@ -132,6 +167,7 @@ func newConfigCommand() *cobra.Command {
 	checkCmd := &cobra.Command{
 		Use: "check", Short: "check the settings and list every error with its line", Args: noOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
+			check.notes = c.ErrOrStderr()
 			cfg, err := check.load()
 			if err != nil {
 				return err

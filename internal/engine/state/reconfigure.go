@@ -27,6 +27,9 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 	if in.Dry {
 		return out, nil
 	}
+	for _, r := range staleReservations(s, &cfg) {
+		_ = s.reservations.Delete(in.By, r.Name) // an administrator asks, and nothing runs in it
+	}
 	s.limits.Current()
 	s.charges.ReadAll()
 	for _, n := range in.Nodes {
@@ -95,12 +98,9 @@ func (in *Reconfigure) check(s *State, cfg *Config) error {
 			}
 		}
 	}
-	for _, r := range named.Sorted(s.rec.ReservationsByName()) {
-		for _, l := range r.Licenses {
-			i := slices.IndexFunc(cfg.Licenses, func(o core.License) bool { return o.Name == l.Name })
-			if i < 0 || cfg.Licenses[i].Total < l.Total {
-				bad("licenses", "reservation %s has %d of licence %s", r.Name, l.Total, l.Name)
-			}
+	for _, r := range staleReservations(s, cfg) {
+		if jobInReservation(s.rec, r.Name) != 0 {
+			bad("licenses", "reservation %s has licences that are no longer there, and jobs run in it", r.Name)
 		}
 	}
 	if len(faults) == 0 {
@@ -115,10 +115,33 @@ func (in *Reconfigure) check(s *State, cfg *Config) error {
 	return e
 }
 
+// staleReservations are those with licences that a config does not have, or has fewer of. They go, as in Slurm.
+func staleReservations(s *State, cfg *Config) (out []*core.AdvanceReservation) {
+	for _, r := range named.Sorted(s.rec.ReservationsByName()) {
+		if slices.ContainsFunc(r.Licenses, func(l core.License) bool {
+			i := slices.IndexFunc(cfg.Licenses, func(o core.License) bool { return o.Name == l.Name })
+			return i < 0 || cfg.Licenses[i].Total < l.Total
+		}) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // jobInPartition finds a live job that names a partition, or runs in it.
 func jobInPartition(rec *live.Records, name core.PartitionName) core.JobID {
 	for j := range rec.Jobs() {
 		if j.Alloc != nil && j.Alloc.Partition == name || j.Spec.Partition.Has(name) {
+			return j.ID
+		}
+	}
+	return 0
+}
+
+// jobInReservation finds a job that runs in an advance reservation.
+func jobInReservation(rec *live.Records, name string) core.JobID {
+	for j := range rec.Jobs() {
+		if j.Alloc.Inside() == name && j.End == 0 {
 			return j.ID
 		}
 	}
@@ -157,6 +180,9 @@ func (in *Reconfigure) changes(s *State, cfg *Config) []core.PolicyChange {
 	}
 	for _, l := range named.Sorted(licenses) {
 		add(l, nil, false, "licence %s", l.Name)
+	}
+	for _, r := range staleReservations(s, cfg) {
+		add(r, nil, false, "reservation %s", r.Name)
 	}
 	offers := map[string]core.Offer{}
 	for _, o := range s.cfg.Offers {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,6 +36,8 @@ import (
 //	[1]                  its exit code, if it is not 0
 //	* end 3 1            the script of job 3 ends with code 1; await 3 PENDING: waits for a state
 //	* step 3 name=x      makes a step in job 3, with fields of client.NewStep by their JSON names
+//
+// After " | " a command line names the first words of the lines of standard output that count.
 //
 // A line "~ TEXT" stands for one that the regular expression TEXT matches. There are four nodes of 4 CPUs and the
 // partitions main, short and debug; "* conf TEXT" adds a line to slurm.conf, "* append TEXT" does when the case has
@@ -118,8 +121,9 @@ func (c *findingCase) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := servertest.New(t)
+	base := *s.Cfg
 	read := func() (*config.Config, error) {
-		cfg := *s.Cfg
+		cfg := base
 		cfg.Nodes, cfg.Partitions = nil, nil
 		parsed, err := conf.Read(file)
 		if err != nil {
@@ -238,6 +242,7 @@ func (r *findingRun) makeStep(job string, fields []string) {
 // check runs a command line and compares what it leaves.
 func (r *findingRun) check(line string, want []string) {
 	r.t.Helper()
+	line, only, _ := strings.Cut(line, " | ")
 	words := shellWords(line)
 	run, ok := Lookup(words[0])
 	if !ok {
@@ -252,6 +257,9 @@ func (r *findingRun) check(line string, want []string) {
 	code := run(context.Background(), w, words[1:])
 	var got []string
 	for l := range strings.Lines(out.String()) {
+		if first, _, _ := strings.Cut(l, " "); only != "" && !slices.Contains(strings.Fields(only), first) {
+			continue
+		}
 		got = append(got, strings.TrimSuffix(l, "\n"))
 	}
 	for l := range strings.Lines(errs.String()) {

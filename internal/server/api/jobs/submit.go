@@ -127,6 +127,9 @@ func (a *Submissions) take(r *http.Request, who *call.Caller, s *submission) (*s
 			in.Run.Config = a.hashOf(in.Config)
 		}
 	}
+	if x := spec.Extra; x != nil && x.MailTypes != "" && x.MailUser == "" && a.Settings().Mail.Domain != "" {
+		x.MailUser = string(spec.User) + "@" + a.Settings().Mail.Domain
+	}
 	if err := a.endings(r.Context(), who, in); err != nil {
 		return nil, err
 	}

@@ -198,7 +198,9 @@ func (a *Request) tellQueued(j *client.Job) {
 		return
 	}
 	switch j.Waiting {
-	case core.ReasonPartitionNodes, core.ReasonPartitionTime, core.ReasonPartitionDown, core.ReasonBadConstraints:
+	case core.ReasonPartitionDown:
+		a.World.Infof("Partition in DOWN state")
+	case core.ReasonPartitionNodes, core.ReasonPartitionTime, core.ReasonBadConstraints:
 		a.World.Infof("%s", slurm.ErrorText(
 			core.Errorf(core.Conflict, "it cannot start").Because(slurm.ReasonPartitionConfig)))
 	default:
