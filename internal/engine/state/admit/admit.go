@@ -83,7 +83,11 @@ func (a *Admission) Admit(in *Request, spec *core.Spec) error {
 	if spec.Nice < 0 && !in.By.Admin {
 		spec.Nice = 0 // as Slurm: only administrators may go up
 	}
-	return a.Shape(in, spec)
+	// Its texts were checked as a submission's, and what was filled in since comes from the settings and the policy.
+	if err := speccheck.Ranges(spec); err != nil {
+		return err
+	}
+	return a.shape(in, spec)
 }
 
 // Readmit checks a job that was admitted before and comes back: its user, project, QOS and partitions must still be
@@ -157,11 +161,16 @@ func (a *Admission) Project(in *Request, spec *core.Spec) error {
 	return nil
 }
 
-// Shape checks the request against the partitions it names.
+// Shape checks a request that was changed, and has not been a submission, against the partitions it names.
 func (a *Admission) Shape(in *Request, spec *core.Spec) error {
-	if err := speccheck.Spec(spec); err != nil { // a change comes here without having been a submission
+	if err := speccheck.Spec(spec); err != nil {
 		return err
 	}
+	return a.shape(in, spec)
+}
+
+// shape checks the request against the partitions it names. Its texts and numbers have been checked.
+func (a *Admission) shape(in *Request, spec *core.Spec) error {
 	if x := spec.Extra; x != nil {
 		if err := a.checkExtra(x); err != nil {
 			return err

@@ -184,11 +184,11 @@ func Spec(spec *core.Spec) error {
 		return core.Errorf(core.TooLarge, "the job's description has %d bytes; the limit is %d", size,
 			maxSpecText).Because("request_too_large")
 	}
-	return checkRanges(spec)
+	return Ranges(spec)
 }
 
-// checkRanges refuses numbers that mean nothing, also in records that come from the store.
-func checkRanges(spec *core.Spec) error {
+// Ranges refuses numbers that mean nothing, also in records that come from the store.
+func Ranges(spec *core.Spec) error {
 	if err := specTable.checkNumbers(spec); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func Stored(j *core.Job) string {
 	case j.Array != nil && (j.Array.Base <= 0 || j.Array.Count < 0 || !j.IsArray() && j.Array.Task < 0):
 		return fmt.Sprintf("task %d of %d of array %d", j.Array.Task, j.Array.Count, j.Array.Base)
 	}
-	for _, check := range []func(*core.Spec) error{Shape, checkRanges} {
+	for _, check := range []func(*core.Spec) error{Shape, Ranges} {
 		if err := check(j.Spec); err != nil {
 			return err.Error()
 		}
