@@ -86,11 +86,12 @@ func refuseLate(ctx context.Context) {
 	}
 }
 
-// heavyAtOnce is how many calls over much of the history, or all samples of a job, one user has worked on at once;
-// the others wait.
+// heavyAtOnce is how many calls over much of the history, all samples of a job, all jobs or all shares one user has
+// worked on at once; the others wait.
 const heavyAtOnce = 2
 
-// Heavy waits for the caller's turn to read history: each such call may take a processor for a while.
+// Heavy waits for the caller's turn to read history, or much of the state: each such call may take a processor for a
+// while.
 func (a *Base) Heavy(ctx context.Context, who *Caller) (done func(), err error) {
 	if who.Admin {
 		return func() {}, nil

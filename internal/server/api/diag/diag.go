@@ -126,7 +126,12 @@ func (d *Diag) count(j *core.Job) {
 }
 
 // Show answers GET /diag.
-func (d *Diag) Show(_ http.ResponseWriter, _ *http.Request, who *call.Caller) (any, error) {
+func (d *Diag) Show(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	done, err := d.Heavy(r.Context(), who)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	v, err := d.Viewer(who)
 	if err != nil {
 		return nil, err

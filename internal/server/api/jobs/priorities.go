@@ -19,6 +19,11 @@ func (a *Jobs) Priorities(_ http.ResponseWriter, r *http.Request, who *call.Call
 	if err != nil {
 		return nil, err
 	}
+	done, err := a.Heavy(r.Context(), who)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	v, err := a.Viewer(who)
 	if err != nil {
 		return nil, err

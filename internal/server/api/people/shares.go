@@ -14,6 +14,11 @@ func (a *People) Shares(_ http.ResponseWriter, r *http.Request, who *call.Caller
 	if err != nil {
 		return nil, err
 	}
+	done, err := a.Heavy(r.Context(), who)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	v, err := a.Viewer(who)
 	if err != nil {
 		return nil, err

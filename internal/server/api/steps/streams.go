@@ -282,10 +282,20 @@ const logTrail = 5 * time.Second
 
 // trail is how much longer the output of a job that ended may take to come; 0 or less: no more is to be expected.
 func (a *Streams) trail(key logstore.Key, end time.Time) time.Duration {
-	if st, err := os.Stat(a.Logs.Path(key)); err == nil && st.ModTime().After(end) {
-		end = st.ModTime()
+	st, err := os.Stat(a.Logs.Path(key))
+	if err != nil {
+		return logTrail - time.Since(end)
 	}
-	return logTrail - time.Since(end)
+	return trailOf(end, st.ModTime(), time.Now())
+}
+
+// trailOf is trail of a log that was last written to at a moment. One in the future says that the clock was set back:
+// followers would wait until then, each write making it later.
+func trailOf(end, written, now time.Time) time.Duration {
+	if written.After(end) && !written.After(now) {
+		end = written
+	}
+	return logTrail - now.Sub(end)
 }
 
 // logDone returns a channel that is closed when nothing more of an attempt's output is to be expected.
