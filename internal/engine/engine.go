@@ -30,7 +30,10 @@ type Config struct {
 	Now        func() time.Time // nil: time.Now
 	// LeastJob is the least id that a new job may have, given the last event of the store; nil: the store's next one.
 	LeastJob func(seq int64) core.JobID
-	Record   io.Writer // gets every input batch with its now, for replay; nil: nobody does
+	// Check, if set, refuses inputs when it is their turn, for what is known to this server alone. The writer calls it:
+	// it must be quick.
+	Check  func(state.Input) error
+	Record io.Writer // gets every input batch with its now, for replay; nil: nobody does
 }
 
 func (c *Config) defaults() {

@@ -632,3 +632,26 @@ func TestStartsAreWishedForAgainAfterAReload(t *testing.T) {
 		}
 	})
 }
+
+// What Config.Check refuses is answered with its error and changes nothing.
+func TestCheckRefusesInputs(t *testing.T) {
+	t.Parallel()
+	refusal := core.Errorf(core.Unavailable, "not now")
+	e := start(t, newFakestore(), Config{Check: func(in state.Input) error {
+		if in, ok := in.(*state.EnsureUser); ok && in.UnixName == "eve" {
+			return refusal
+		}
+		return nil
+	}})
+	e.people(0)
+	if _, err := Do(t.Context(), e.Engine, &state.EnsureUser{UID: 2000, UnixName: "eve"}); !errors.Is(err, refusal) {
+		t.Errorf("refused with %v", err)
+	}
+	must(e, &state.EnsureUser{UID: 2001, UnixName: "bob"})
+	if _, ok := e.Snapshot().User("eve"); ok {
+		t.Error("a refused input was applied")
+	}
+	if _, ok := e.Snapshot().User("bob"); !ok {
+		t.Error("the next input was not applied")
+	}
+}

@@ -307,6 +307,12 @@ func (w *writer) applyWaiting() {
 
 func (w *writer) apply(r *request) {
 	w.engine.senders.dequeued(r.user)
+	if check := w.engine.cfg.Check; check != nil {
+		if r.err = check(r.input); r.err != nil {
+			close(r.done)
+			return
+		}
+	}
 	w.engine.rec.input(r.input, w.state.Advance(core.At(w.engine.cfg.Now())))
 	r.err = w.applyGuarded(r.input, r.command)
 	if core.ReasonOf(r.err) == "fault" { // its answer does not wait for a commit

@@ -2,11 +2,11 @@ package server
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
@@ -43,17 +43,58 @@ func checkSeals(ctx context.Context, st store.Store, cfg *config.Config) error {
 	return nil
 }
 
-// settleSeals is longer than a request takes from sealing a secret to its commit, unless the store is away; then
-// nothing is resealed either.
-const settleSeals = 2 * time.Second
+// checkSealed refuses what was sealed with a key that is not the present one any more. The engine asks when it is the
+// input's turn: nothing under an older key is applied once another is the present one.
+func (s *server) checkSealed(in state.Input) error {
+	switch in := in.(type) {
+	case *state.PutCredential:
+		return s.checkFresh(in.Credential.Sealed)
+	case *state.PutFleet:
+		if in.Dry {
+			return nil
+		}
+		if err := s.checkFresh(in.Fleet.Env.Sealed); err != nil {
+			return err
+		}
+		for i := range in.Fleet.Keys {
+			if err := s.checkFresh(in.Fleet.Keys[i].Sealed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *server) checkFresh(text string) error {
+	ring := s.ring.Load()
+	if text == "" || ring == nil {
+		return nil
+	}
+	sealed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return core.Errorf(core.Invalid, "what should be sealed is not: %v", err)
+	}
+	if !ring.Fresh(sealed) {
+		return core.Errorf(core.Unavailable, "the sealing key was changed meanwhile; try again")
+	}
+	return nil
+}
+
+// settleSeals returns when what was applied before has been committed: inputs are applied in order, and checkSealed
+// lets nothing under an older key follow.
+func (s *server) settleSeals(ctx context.Context) error {
+	_, err := engine.Do(ctx, s.engine, &state.NumberPolicy{}) // it changes nothing
+	return err
+}
 
 // openSeals reads the ring of keys, has the store seal with it, and reads the certificate authority.
 func (s *server) openSeals(ctx context.Context) (err error) {
 	if s.seals, err = openRing(ctx, s.store, s.Config); err != nil {
 		return err
 	}
+	s.ring.Store(s.seals)
 	s.rotator = reseal.New(reseal.Config{
-		Store: s.store, Ring: s.seals, Epoch: s.engine.Epoch, Log: s.Log, Settle: settleSeals,
+		Store: s.store, Ring: s.seals, Epoch: s.engine.Epoch, Log: s.Log, Settle: s.settleSeals,
 		Fleets: func() []*core.Fleet {
 			if snap := s.engine.Snapshot(); snap != nil {
 				return snap.Fleets()

@@ -120,6 +120,7 @@ type server struct {
 	store     store.Store
 	engine    *engine.Engine
 	seals     *seal.Ring
+	ring      atomic.Pointer[seal.Ring] // the same, for the engine, which runs before it is there
 	rotator   *reseal.Rotator
 	authority *ca.Authority
 	logs      *logstore.Store
@@ -149,6 +150,7 @@ func (s *server) run(ctx context.Context) error {
 	ec.Record, ec.Holder = s.Record, s.holder
 	mark := newJobMark(s.Config.Dir, s.Log)
 	ec.LeastJob = mark.least
+	ec.Check = s.checkSealed
 	s.engine = engine.New(s.store, ec, s.Log)
 	// The engine outlives ctx: what is under way when it ends is still committed.
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))

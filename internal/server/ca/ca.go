@@ -158,7 +158,9 @@ func (a *Authority) makeIssuer(ctx context.Context, name string) ([]byte, error)
 	return data, nil
 }
 
+// put stores a secret under the key that is the present one until it is stored: whoever reseals finds it then.
 func (a *Authority) put(ctx context.Context, name string, plain []byte) error {
+	defer a.seal.Hold()()
 	sealed, err := a.seal.Seal(name, plain)
 	if err != nil {
 		return err

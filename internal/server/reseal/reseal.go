@@ -28,9 +28,9 @@ type Config struct {
 	Credentials   func() []*core.Credential
 	PutCredential func(context.Context, *state.ResealCredential) error
 	Log           *slog.Logger
-	// Settle is how long an older key is kept after another one became the present key. A request may have sealed
-	// something with the older one and wait for its commit.
-	Settle time.Duration
+	// Settle returns when everything that was sealed with an older key before it was called has been committed, or will
+	// never be. Nil: there is nobody else who seals.
+	Settle func(context.Context) error
 }
 
 // Rotator changes the key that things are sealed with.
@@ -40,9 +40,10 @@ type Rotator struct {
 	work  sync.Mutex    // one at a time reseals
 	wake  chan struct{} // there is something to do
 
-	mu    sync.Mutex
-	err   error     // what the last try met
-	since time.Time // when the present key became it
+	mu      sync.Mutex
+	err     error // what the last try met
+	began   int   // how often another key became the present one
+	settled int   // began, when Settle had last returned
 }
 
 // New makes a Rotator. Open must come first.
@@ -105,16 +106,27 @@ func (r *Rotator) Begin(ctx context.Context) error {
 	}
 	err = r.Ring.Use(next)
 	r.mu.Lock()
-	r.since = time.Now() // what is sealed from here on is under it
+	r.began++ // what is sealed from here on is under it
 	r.mu.Unlock()
 	return err
 }
 
-// unsettled is how long an older key is still needed by requests that began with it.
-func (r *Rotator) unsettled() time.Duration {
+// settle waits, once for each present key, until nothing under an older key can be committed any more. It reports
+// whether it had to.
+func (r *Rotator) settle(ctx context.Context) (waited bool, err error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.Settle - time.Since(r.since)
+	began, settled := r.began, r.settled
+	r.mu.Unlock()
+	if r.Settle == nil || began == settled {
+		return false, nil
+	}
+	if err := r.Settle(ctx); err != nil {
+		return true, err
+	}
+	r.mu.Lock()
+	r.settled = began
+	r.mu.Unlock()
+	return true, nil
 }
 
 // Run reseals whenever there is something to do. A fault is logged and tried again.
@@ -171,11 +183,14 @@ func (r *Rotator) Finish(ctx context.Context) (err error) {
 		}
 		pause := time.Since(start) // the writer is everybody's: as long a pause as it was held
 		if s.Done && r.stale() == 0 {
-			left := r.unsettled()
-			if left <= 0 {
+			waited, err := r.settle(ctx)
+			if err != nil {
+				return err
+			}
+			if !waited {
 				return r.drop(s, worked, began)
 			}
-			pause = left // and look once more then
+			pause = 0 // look once more
 		}
 		worked = true
 		select {

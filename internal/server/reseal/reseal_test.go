@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
@@ -53,9 +52,15 @@ func TestRotationWaitsForLateCommits(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var held []*core.Credential
+		late := &core.Credential{Kind: core.SecretCredential, Owner: "p", Name: "token"}
 		r := New(Config{
 			Store: &noPacks{}, Ring: ring, Epoch: func() int64 { return 1 }, Log: slog.New(slog.DiscardHandler),
-			Settle: time.Second, Fleets: func() []*core.Fleet { return nil },
+			Settle: func(context.Context) error { // what was sealed before is committed by then
+				mu.Lock()
+				defer mu.Unlock()
+				held = append(held, late)
+				return nil
+			}, Fleets: func() []*core.Fleet { return nil },
 			Credentials: func() []*core.Credential {
 				mu.Lock()
 				defer mu.Unlock()
@@ -77,7 +82,6 @@ func TestRotationWaitsForLateCommits(t *testing.T) {
 		if err := r.Open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		late := &core.Credential{Kind: core.SecretCredential, Owner: "p", Name: "token"}
 		v := vault.New(ring)
 		if err := v.Seal(late, []byte("hunter2")); err != nil {
 			t.Fatal(err)
@@ -85,13 +89,7 @@ func TestRotationWaitsForLateCommits(t *testing.T) {
 		if err := r.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		finished := make(chan error)
-		go func() { finished <- r.Finish(t.Context()) }()
-		synctest.Wait() // everything that the store has is under the new key
-		mu.Lock()
-		held = append(held, late)
-		mu.Unlock()
-		if err := <-finished; err != nil {
+		if err := r.Finish(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if ids := ring.IDs(); len(ids) != 1 {

@@ -251,6 +251,8 @@ func (r *Ring) set(list []*key, current KeyID) error {
 
 // Use makes a key of the ring the one that new texts are under, after reading the file again where it is not known.
 func (r *Ring) Use(id KeyID) error {
+	r.using.Lock()
+	defer r.using.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.keys.Load().find(id) == nil {

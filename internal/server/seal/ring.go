@@ -16,9 +16,10 @@ type KeyID uint32
 
 // Ring seals and opens. It is safe for concurrent use.
 type Ring struct {
-	path string
-	mu   sync.Mutex // one change of the file at a time
-	keys atomic.Pointer[keys]
+	using sync.RWMutex // read: the present key stays it; see Hold
+	path  string
+	mu    sync.Mutex // one change of the file at a time
+	keys  atomic.Pointer[keys]
 }
 
 // keys is what a ring holds; it is replaced, never changed.
@@ -147,6 +148,12 @@ func (r *Ring) Unseal(name string, sealed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("unseal %s: it is under key %d, which %s does not have", name, id, r.path)
 	}
 	return nil, fmt.Errorf("unseal %s: no key in %s opens it", name, r.path)
+}
+
+// Hold keeps the present key the present one until release is called: for what is sealed and stored by itself.
+func (r *Ring) Hold() (release func()) {
+	r.using.RLock()
+	return r.using.RUnlock
 }
 
 // Current is the key that new texts are under.
