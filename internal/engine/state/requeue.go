@@ -1,6 +1,9 @@
 package state
 
 import (
+	"maps"
+	"time"
+
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/admit"
 	"bireme.dev/bireme/internal/engine/state/jobs"
@@ -79,10 +82,45 @@ func (in *Requeue) revive(s *State) error {
 	if err := in.readmit(s, next); err != nil {
 		return err
 	}
+	if s.revived.isStale(j) {
+		return core.Errorf(core.Conflict, "job %d was requeued meanwhile", j.ID).Because("job_finished")
+	}
+	s.revived.note(j, s.rec.Now())
 	edit := s.jobs.EditRecord(next)
 	in.setHold(next)
 	edit.RequeueEnded()
 	return nil
+}
+
+// revivals are the ended jobs that were requeued lately. The record of an ended job comes with the command, read from
+// the store before: one that was requeued by another command since, and has run and ended again, must not come back as
+// it was before that.
+type revivals map[core.JobID]revival
+
+type revival struct {
+	attempt int32
+	ended   core.Time // the end of the attempt, which was taken back
+	at      core.Time
+}
+
+// revivalMemory is for longer than a command may be on its way with the record of an ended job.
+const revivalMemory = time.Hour
+
+// isStale reports whether the record of an ended job is from before its last revival.
+func (r revivals) isStale(j *core.Job) bool {
+	last, ok := r[j.ID]
+	return ok && (j.Attempt < last.attempt || j.Attempt == last.attempt && j.End <= last.ended)
+}
+
+// note remembers that an ended job is requeued now.
+func (r *revivals) note(j *core.Job, now core.Time) {
+	if *r == nil {
+		*r = revivals{}
+	}
+	if len(*r) >= 1024 {
+		maps.DeleteFunc(*r, func(_ core.JobID, v revival) bool { return now.Sub(v.at) > revivalMemory })
+	}
+	(*r)[j.ID] = revival{j.Attempt, j.End, now}
 }
 
 // readmit refuses an ended job whose record is unsound, whose user, project, QOS or partition is gone, or that is one

@@ -58,3 +58,46 @@ func TestEndedJobsComeBackWithinLimits(t *testing.T) {
 	}
 	w.check()
 }
+
+// Two commands that requeue the same ended job come with the same record. The second finds the job in the queue, or
+// running; if the job has ended again by then, the record is from before that and is refused.
+func TestEndedJobIsRequeuedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	w.must(&EnsureUser{UID: 1000, UnixName: "alice"})
+	n := coretest.Node("n1").Build()
+	w.must(&Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
+	by := core.Identity{User: "alice", UID: 1000}
+	spec := coretest.Job().User("alice").Set(func(s *core.Spec) { s.UID, s.Requeue = 1000, true }).Spec()
+	id := w.must(&Submit{By: by, Spec: spec}).(*Submitted).ID
+	record := func() *core.Job {
+		t.Helper()
+		j := jobs.Clone(w.disk.jobs[id])
+		if j.Spec = w.disk.specs[id]; !j.State.Final() {
+			t.Fatalf("job %d has not ended: %+v", id, j)
+		}
+		return j
+	}
+	w.pass()
+	w.end(id)
+	first := record()
+	w.must(&Requeue{By: by, Job: id, Ended: first})
+	if _, err := w.do(&Requeue{By: by, Job: id, Ended: first}); core.CodeOf(err) != core.Conflict {
+		t.Errorf("of one that waits: %v", err)
+	}
+	w.pass()
+	w.end(id)
+	second := record()
+	if second.Attempt <= first.Attempt {
+		t.Fatalf("attempt %d after %d", second.Attempt, first.Attempt)
+	}
+	if _, err := w.do(&Requeue{By: by, Job: id, Ended: first}); core.CodeOf(err) != core.Conflict {
+		t.Errorf("with the record of before: %v", err)
+	}
+	w.must(&Requeue{By: by, Job: id, Ended: second})
+	w.pass()
+	if j, ok := w.st.rec.Job(id); !ok || j.Attempt <= second.Attempt {
+		t.Errorf("it comes back as attempt %d after %d", j.Attempt, second.Attempt)
+	}
+	w.check()
+}

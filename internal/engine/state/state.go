@@ -86,6 +86,7 @@ type State struct {
 	deadlines    *jobs.Deadlines
 
 	maxSeenJob core.JobID // see maxSeenAhead
+	revived    revivals
 	unusable   unusableRecords
 }
 
