@@ -19,7 +19,7 @@ func TestSealedWithAnOlderKeyIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{}
+	s := &sealCheck{}
 	s.ring.Store(ring)
 	c := &core.Credential{Kind: core.SecretCredential, Owner: "p", Name: "token"}
 	if err := vault.New(ring).Seal(c, []byte("hunter2")); err != nil {
@@ -35,7 +35,7 @@ func TestSealedWithAnOlderKeyIsRefused(t *testing.T) {
 		"a fleet's SSH key": &state.PutFleet{Fleet: &core.Fleet{Keys: []core.FleetKey{{Sealed: env.Sealed}}}},
 	}
 	for name, in := range inputs {
-		if err := s.checkSealed(in); err != nil {
+		if err := s.check(in); err != nil {
 			t.Errorf("%s under the present key: %v", name, err)
 		}
 	}
@@ -47,11 +47,11 @@ func TestSealedWithAnOlderKeyIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, in := range inputs {
-		if err := s.checkSealed(in); core.CodeOf(err) != core.Unavailable {
+		if err := s.check(in); core.CodeOf(err) != core.Unavailable {
 			t.Errorf("%s under an older key: %v", name, err)
 		}
 	}
-	if err := s.checkSealed(&state.PutCredential{Credential: &core.Credential{}}); err != nil {
+	if err := s.check(&state.PutCredential{Credential: &core.Credential{}}); err != nil {
 		t.Errorf("a credential without a text: %v", err)
 	}
 }

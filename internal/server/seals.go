@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
@@ -43,21 +44,25 @@ func checkSeals(ctx context.Context, st store.Store, cfg *config.Config) error {
 	return nil
 }
 
-// checkSealed refuses what was sealed with a key that is not the present one any more. The engine asks when it is the
+// sealCheck refuses what was sealed with a key that is not the present one any more. The engine asks when it is an
 // input's turn: nothing under an older key is applied once another is the present one.
-func (s *server) checkSealed(in state.Input) error {
+type sealCheck struct {
+	ring atomic.Pointer[seal.Ring] // nil: the engine runs before it is there
+}
+
+func (c *sealCheck) check(in state.Input) error {
 	switch in := in.(type) {
 	case *state.PutCredential:
-		return s.checkFresh(in.Credential.Sealed)
+		return c.checkText(in.Credential.Sealed)
 	case *state.PutFleet:
 		if in.Dry {
 			return nil
 		}
-		if err := s.checkFresh(in.Fleet.Env.Sealed); err != nil {
+		if err := c.checkText(in.Fleet.Env.Sealed); err != nil {
 			return err
 		}
 		for i := range in.Fleet.Keys {
-			if err := s.checkFresh(in.Fleet.Keys[i].Sealed); err != nil {
+			if err := c.checkText(in.Fleet.Keys[i].Sealed); err != nil {
 				return err
 			}
 		}
@@ -65,8 +70,8 @@ func (s *server) checkSealed(in state.Input) error {
 	return nil
 }
 
-func (s *server) checkFresh(text string) error {
-	ring := s.ring.Load()
+func (c *sealCheck) checkText(text string) error {
+	ring := c.ring.Load()
 	if text == "" || ring == nil {
 		return nil
 	}
@@ -80,21 +85,20 @@ func (s *server) checkFresh(text string) error {
 	return nil
 }
 
-// settleSeals returns when what was applied before has been committed: inputs are applied in order, and checkSealed
-// lets nothing under an older key follow.
-func (s *server) settleSeals(ctx context.Context) error {
-	_, err := engine.Do(ctx, s.engine, &state.NumberPolicy{}) // it changes nothing
-	return err
-}
-
 // openSeals reads the ring of keys, has the store seal with it, and reads the certificate authority.
 func (s *server) openSeals(ctx context.Context) (err error) {
 	if s.seals, err = openRing(ctx, s.store, s.Config); err != nil {
 		return err
 	}
-	s.ring.Store(s.seals)
+	s.sealed.ring.Store(s.seals)
 	s.rotator = reseal.New(reseal.Config{
-		Store: s.store, Ring: s.seals, Epoch: s.engine.Epoch, Log: s.Log, Settle: s.settleSeals,
+		Store: s.store, Ring: s.seals, Epoch: s.engine.Epoch, Log: s.Log,
+		Settle: func(ctx context.Context) error {
+			// Inputs are applied in order, and sealCheck lets nothing under an older key follow this one, which changes
+			// nothing.
+			_, err := engine.Do(ctx, s.engine, &state.NumberPolicy{})
+			return err
+		},
 		Fleets: func() []*core.Fleet {
 			if snap := s.engine.Snapshot(); snap != nil {
 				return snap.Fleets()

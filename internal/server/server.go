@@ -120,7 +120,7 @@ type server struct {
 	store     store.Store
 	engine    *engine.Engine
 	seals     *seal.Ring
-	ring      atomic.Pointer[seal.Ring] // the same, for the engine, which runs before it is there
+	sealed    sealCheck
 	rotator   *reseal.Rotator
 	authority *ca.Authority
 	logs      *logstore.Store
@@ -150,7 +150,7 @@ func (s *server) run(ctx context.Context) error {
 	ec.Record, ec.Holder = s.Record, s.holder
 	mark := newJobMark(s.Config.Dir, s.Log)
 	ec.LeastJob = mark.least
-	ec.Check = s.checkSealed
+	ec.Check = s.sealed.check
 	s.engine = engine.New(s.store, ec, s.Log)
 	// The engine outlives ctx: what is under way when it ends is still committed.
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
@@ -265,7 +265,11 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.follow("fleets", s.fleets.Publish)
 	s.mail = mail.New(s.mailConfig, s.Log)
 	s.follow("mail", s.mail.Publish)
-	s.follow("uploads", s.forgetUploads)
+	s.follow("uploads", func(p *engine.Published) {
+		for _, name := range p.Changes.GoneUsers {
+			s.uploads.Forget(name)
+		}
+	})
 	s.mail.Load(s.engine.Snapshot())
 	s.power = power.New(s.powerPrograms, s.engine, s.Log)
 	s.follow("power", s.power.Publish)

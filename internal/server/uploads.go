@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/engine"
 )
 
 // keepUploads removes uploads that are past their time, and those of users who are gone, until ctx ends.
@@ -18,11 +17,4 @@ func (s *server) keepUploads(ctx context.Context) error {
 	return s.uploads.Run(ctx, s.Config.Dstack.UploadKeep.D(), users, func(err error) {
 		s.Log.Warn("purge of uploads", "err", err)
 	})
-}
-
-// forgetUploads has the uploads of users removed who were deleted.
-func (s *server) forgetUploads(p *engine.Published) {
-	for _, name := range p.Changes.GoneUsers {
-		s.uploads.Forget(name)
-	}
 }
