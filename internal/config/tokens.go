@@ -14,6 +14,8 @@ type Tokens struct {
 	JWKS   string `yaml:"jwks"` // file of the public keys of others who issue such tokens (RS256); empty: nobody does
 	// JWTUserClaim is the claim of theirs that names the user; empty: sun, as Slurm's
 	JWTUserClaim string `yaml:"jwt_user_claim"`
+	// JWTAdminsOnly: nobody but administrators makes JWTs
+	JWTAdminsOnly bool `yaml:"jwt_admins_only"`
 }
 
 // Default is how long a token is good that is made without saying so.

@@ -113,3 +113,29 @@ PrivateData=jobs
 		}
 	}
 }
+
+// TestAuthAltParameters: which JWTs the REST API takes.
+func TestAuthAltParameters(t *testing.T) {
+	t.Parallel()
+	apply := func(value string) (*config.Config, error) {
+		c, err := ReadFS(fstest.MapFS{
+			"slurm.conf": {Data: []byte("ClusterName=a\nAuthAltTypes=auth/jwt\nAuthAltParameters=" + value + "\n")},
+		}, "slurm.conf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := config.Default()
+		_, err = c.Apply(cfg)
+		return cfg, err
+	}
+	cfg, err := apply("jwt_key=/etc/jwt.key,jwks=/etc/jwks.json,userclaimfield=login,disable_token_creation")
+	want := config.Default().Tokens
+	want.JWTKey, want.JWKS, want.JWTUserClaim, want.JWTAdminsOnly = "/etc/jwt.key", "/etc/jwks.json", "login", true
+	if err != nil || cfg.Tokens != want {
+		t.Errorf("%+v, %v", cfg.Tokens, err)
+	}
+	_, err = apply("jwt_keys=/x")
+	if f := core.FaultsOf(err); len(f) != 1 || f[0].Path != "slurm.conf:3" || !strings.Contains(f[0].Message, "jwt_keys") {
+		t.Errorf("a parameter that there is not: %v", f)
+	}
+}

@@ -68,6 +68,7 @@ var known = map[string]set{
 	"srunepilog":                    func(v *converter, s Setting) error { v.cfg.Step.SrunEpilog = s.Value; return nil },
 	"mailprog":                      func(v *converter, s Setting) error { v.cfg.Mail.Program = s.Value; return nil },
 	"maildomain":                    func(v *converter, s Setting) error { v.cfg.Mail.Domain = s.Value; return nil },
+	"authaltparameters":             authParameters,
 	"privatedata": func(v *converter, s Setting) error {
 		v.cfg.PrivateData = strings.Split(s.Value, ",")
 		_, err := config.ParsePrivate(v.cfg.PrivateData)
@@ -243,4 +244,25 @@ func (v *converter) cgroup() {
 			v.note(s.Where, s.Key, s.Value, "TaskPlugin has no task/cgroup")
 		}
 	}
+}
+
+// authParameters says which JWTs are taken: jwt_key=FILE, jwks=FILE, userclaimfield=NAME, disable_token_creation.
+func authParameters(v *converter, s Setting) error {
+	set := &v.cfg.Tokens
+	for word := range strings.SplitSeq(s.Value, ",") {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(word), "="); strings.ToLower(key) {
+		case "jwt_key":
+			set.JWTKey = value
+		case "jwks":
+			set.JWKS = value
+		case "userclaimfield":
+			set.JWTUserClaim = value
+		case "disable_token_creation":
+			set.JWTAdminsOnly = true
+		case "":
+		default:
+			return fmt.Errorf("%q: expected jwt_key=, jwks=, userclaimfield= or disable_token_creation", word)
+		}
+	}
+	return nil
 }

@@ -60,6 +60,10 @@ func (j *JWT) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller) (
 	if err := call.Decode(r, &in); err != nil {
 		return nil, err
 	}
+	if j.Settings().Tokens.JWTAdminsOnly && !who.Admin {
+		return nil, core.Errorf(core.Denied, "only administrators make JWTs here (tokens.jwt_admins_only)").
+			Because("access_denied")
+	}
 	user := who.UserRecord
 	if in.User != "" && in.User != who.User && string(in.User) != user.UnixName {
 		who.Trail.Owner = in.User

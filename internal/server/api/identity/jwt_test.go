@@ -38,7 +38,7 @@ func number(n int64) *float64 {
 func TestJWT(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	j := newJWT(t, nil)
+	j, later := newJWT(t, nil), number(now.Unix()+900)
 	for name, tc := range map[string]struct {
 		claims claims
 		reason string // of the refusal; empty: it is good
@@ -47,8 +47,8 @@ func TestJWT(t *testing.T) {
 		"expired":    {claims{User: "ann", Expires: number(now.Unix())}, "token_expired"},
 		"endless":    {claims{User: "ann"}, "bad_token"},
 		"nobody's":   {claims{Expires: number(now.Unix() + 60)}, "bad_token"},
-		"not yet":    {claims{User: "ann", Expires: number(now.Unix() + 900), NotBefore: number(now.Unix() + 600)}, "bad_token"},
-		"from later": {claims{User: "ann", Expires: number(now.Unix() + 900), Issued: number(now.Unix() + 600)}, "bad_token"},
+		"not yet":    {claims{User: "ann", Expires: later, NotBefore: number(now.Unix() + 600)}, "bad_token"},
+		"from later": {claims{User: "ann", Expires: later, Issued: number(now.Unix() + 600)}, "bad_token"},
 	} {
 		text, err := j.sign(&tc.claims)
 		if err != nil {
@@ -120,7 +120,8 @@ func TestJWKS(t *testing.T) {
 	if _, _, err := j.check(sign(`{"alg":"HS256","kid":"k1"}`, body), now); core.ReasonOf(err) != "bad_token" {
 		t.Errorf("another algorithm: %v", err)
 	}
-	if _, _, err := newJWT(t, nil).check(sign(`{"alg":"RS256","kid":"k1"}`, body), now); core.ReasonOf(err) != "bad_token" {
+	_, _, err = newJWT(t, nil).check(sign(`{"alg":"RS256","kid":"k1"}`, body), now)
+	if core.ReasonOf(err) != "bad_token" {
 		t.Errorf("without keys: %v", err)
 	}
 }
