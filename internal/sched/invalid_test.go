@@ -21,7 +21,7 @@ func TestUnreadableRequestsNeverStart(t *testing.T) {
 		"node list":          func(s *core.Spec) { s.Extra = &core.Extra{NodeList: "n[1"} },
 		"node list of blank": func(s *core.Spec) { s.Extra = &core.Extra{NodeList: " , "} },
 		"nodes to avoid":     func(s *core.Spec) { s.Extra = &core.Extra{Exclude: "n[2-"} },
-		"licences":           func(s *core.Spec) { s.Extra = &core.Extra{Licenses: coretest.Licenses("a,b|c")} },
+		"licenses":           func(s *core.Spec) { s.Extra = &core.Extra{Licenses: coretest.Licenses("a,b|c")} },
 		"negative gres":      func(s *core.Spec) { s.Shape.Gres = []core.Gres{{Name: "gpu", Count: -1}} },
 		"nameless gres":      func(s *core.Spec) { s.Shape.Gres = []core.Gres{{Count: 1}} },
 	} {

@@ -198,7 +198,7 @@ func (w *timeWorld) counted(j *core.Job, al *core.Alloc, end core.Time, mayOverl
 				inside[al.Inside()] += alloc.LicenseCount(al.Licenses(), l.Name)
 			})
 			if t == w.now && used > l.Total {
-				w.t.Fatalf("with job %d, %d of licence %s are out and there are %d", j.ID, used, l.Name, l.Total)
+				w.t.Fatalf("with job %d, %d of license %s are out and there are %d", j.ID, used, l.Name, l.Total)
 			}
 			for _, r := range w.books {
 				if r.Name != al.Inside() && slices.ContainsFunc(w.during(r, alloc.Never),
@@ -207,7 +207,7 @@ func (w *timeWorld) counted(j *core.Job, al *core.Alloc, end core.Time, mayOverl
 				}
 			}
 			if alloc.LicenseCount(al.Licenses(), l.Name) > 0 && used > l.Total {
-				w.t.Fatalf("with job %d, %d of licence %s are out or set aside at %d and there are %d", j.ID, used, l.Name, t,
+				w.t.Fatalf("with job %d, %d of license %s are out or set aside at %d and there are %d", j.ID, used, l.Name, t,
 					l.Total)
 			}
 		}

@@ -57,7 +57,7 @@ func (ps *pass) explainLicenses() {
 			pool := ps.p.licenses.Pool(name)
 			ps.plan.licenseReasons[k] = Reason{
 				Code: core.ReasonLicenses,
-				Text: fmt.Sprintf("it waits for licence %s: %d of %d are in use", name, pool.Used, pool.Total),
+				Text: fmt.Sprintf("it waits for license %s: %d of %d are in use", name, pool.Used, pool.Total),
 			}
 		}
 	}

@@ -82,7 +82,7 @@ func TestReservationsByTheAPI(t *testing.T) {
 		{"of a node that is not there", "POST", "", "", body(func(r *client.NewReservation) {
 			r.Name, r.Nodes = "x", "n77"
 		}), 400, "invalid_node", "n77"},
-		{"of too many licences", "POST", "", "", body(func(r *client.NewReservation) {
+		{"of too many licenses", "POST", "", "", body(func(r *client.NewReservation) {
 			r.Name, r.Licenses = "x", []core.License{{Name: "matlab", Total: 5}}
 		}), 409, "invalid_license", "matlab"},
 		{"for more users than may be", "POST", "", "", body(func(r *client.NewReservation) {

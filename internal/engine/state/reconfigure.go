@@ -100,7 +100,7 @@ func (in *Reconfigure) check(s *State, cfg *Config) error {
 	}
 	for _, r := range staleReservations(s, cfg) {
 		if jobInReservation(s.rec, r.Name) != 0 {
-			bad("licenses", "reservation %s has licences that are no longer there, and jobs run in it", r.Name)
+			bad("licenses", "reservation %s has licenses that are no longer there, and jobs run in it", r.Name)
 		}
 	}
 	if len(faults) == 0 {
@@ -115,7 +115,7 @@ func (in *Reconfigure) check(s *State, cfg *Config) error {
 	return e
 }
 
-// staleReservations are those with licences that a config does not have, or has fewer of. They go, as in Slurm.
+// staleReservations are those with licenses that a config does not have, or has fewer of. They go, as in Slurm.
 func staleReservations(s *State, cfg *Config) (out []*core.AdvanceReservation) {
 	for _, r := range named.Sorted(s.rec.ReservationsByName()) {
 		if slices.ContainsFunc(r.Licenses, func(l core.License) bool {
@@ -175,11 +175,11 @@ func (in *Reconfigure) changes(s *State, cfg *Config) []core.PolicyChange {
 	}
 	for _, l := range cfg.Licenses {
 		was, ok := licenses[l.Name]
-		add(was, l, !ok, "licence %s", l.Name)
+		add(was, l, !ok, "license %s", l.Name)
 		delete(licenses, l.Name)
 	}
 	for _, l := range named.Sorted(licenses) {
-		add(l, nil, false, "licence %s", l.Name)
+		add(l, nil, false, "license %s", l.Name)
 	}
 	for _, r := range staleReservations(s, cfg) {
 		add(r, nil, false, "reservation %s", r.Name)

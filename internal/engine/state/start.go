@@ -105,7 +105,7 @@ func (in *Start) start(s *State) (*Started, error) {
 func (in *Start) recheck(s *State, j *core.Job) error {
 	for _, l := range in.Alloc.Licenses() {
 		if s.cluster.LicensesUsed[l.Name]+l.Total > s.cluster.LicenseTotals[l.Name] {
-			return core.Errorf(core.Conflict, "job %d: licence %s is in use", j.ID, l.Name)
+			return core.Errorf(core.Conflict, "job %d: license %s is in use", j.ID, l.Name)
 		}
 	}
 	spec := j.Spec

@@ -550,7 +550,7 @@ func (w *world) checkRestart() {
 	differ("runs", a.Runs(), b.Runs())
 	differ("ledger", w.st.cluster.Ledger, again.cluster.Ledger)
 	differ("timed", w.st.deadlines.All(), again.deadlines.All())
-	differ("licences", w.st.cluster.LicensesUsed, again.cluster.LicensesUsed)
+	differ("licenses", w.st.cluster.LicensesUsed, again.cluster.LicensesUsed)
 	if w.cfg.Priority == nil {
 		differ("wake", w.st.NextWake(), again.NextWake())
 	}

@@ -44,7 +44,7 @@ func invalidPart(s *core.Spec) string {
 		}
 	}
 	if err := x.Licenses.Fault(); err != nil {
-		return fmt.Sprintf("its licences cannot be read: %v", err)
+		return fmt.Sprintf("its licenses cannot be read: %v", err)
 	}
 	return ""
 }

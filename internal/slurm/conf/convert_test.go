@@ -66,7 +66,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("settings %+v", cfg)
 	}
 	if len(cfg.Licenses) != 2 || cfg.Licenses[0] != "matlab:4" {
-		t.Errorf("licences %v", cfg.Licenses)
+		t.Errorf("licenses %v", cfg.Licenses)
 	}
 	if p := cfg.Preemption.Core(); p !=
 		(core.Preemption{Type: core.PreemptByQOS, Mode: "suspend,gang", Exempt: 600, Order: core.Youngest}) {
