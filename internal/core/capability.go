@@ -9,15 +9,15 @@ import (
 // which it manages the container's own files and processes. Each is bounded by the container's file systems and
 // processes.
 //
+//	AUDIT_WRITE, SYS_CHROOT  sshd records logins, and locks its unprivileged part into a folder
 //	CHOWN, FOWNER, FSETID    package managers and archives set owners, modes and the set-group-id bit of files
 //	DAC_OVERRIDE             root reads and writes the image's files, whoever owns them
 //	KILL                     the first process passes signals on to the programs of other users
 //	SETGID, SETUID           the first process becomes the image's user, package managers an unprivileged one
 //
 // Not among them, of what engines give by default: NET_BIND_SERVICE (file servers take who calls from a low port for
-// the node's root), NET_RAW (reads and forges what others on the network send), MKNOD, SETFCAP, SETPCAP, SYS_CHROOT,
-// AUDIT_WRITE.
-var ContainerCaps = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"}
+// the node's root), NET_RAW (reads and forges what others on the network send), MKNOD, SETFCAP, SETPCAP.
+var ContainerCaps = strings.Fields("AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SYS_CHROOT")
 
 // capabilities are the names that Linux has, without CAP_.
 var capabilities = []string{
