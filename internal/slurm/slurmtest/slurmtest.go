@@ -149,6 +149,8 @@ func (c *Cluster) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, core.User{Name: core.UserName(parts[1])})
 	case "GET nodes":
 		answer(w, client.NodeList{Nodes: c.Nodes, Now: core.At(c.Now)})
+	case "GET outages":
+		answer(w, client.OutageList{Now: core.At(c.Now), Outages: []client.Outage{}})
 	case "GET licenses":
 		answer(w, client.LicenseList{Licenses: c.Licenses})
 	case "GET reservations":

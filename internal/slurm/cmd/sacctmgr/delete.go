@@ -135,13 +135,15 @@ func (s *remover) removeAccounts(c *condition) int {
 
 // below adds the accounts below some, each after the one above it.
 func (s *records) below(list []*core.Project) (out []*core.Project) {
+	meant := map[core.ProjectName]bool{}
 	for _, p := range list {
-		s.walk(p.Name, 0, func(k *core.Project, _ int) {
-			if !slices.Contains(out, k) {
-				out = append(out, k)
-			}
-		})
+		s.walk(p.Name, 0, func(k *core.Project, _ int) { meant[k.Name] = true })
 	}
+	s.walk("root", 0, func(k *core.Project, _ int) {
+		if meant[k.Name] {
+			out = append(out, k)
+		}
+	})
 	return out
 }
 

@@ -3,10 +3,10 @@ package sacctmgr
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
 )
 
@@ -70,6 +70,12 @@ func (s *lister) dump(args []string) int {
 				if u.Role == core.RoleAdmin {
 					text += ":AdminLevel='Administrator'"
 				}
+				if u.DefaultWCKey != "" {
+					text += fmt.Sprintf(":DefaultWCKey='%s'", u.DefaultWCKey)
+				}
+				if len(u.WCKeys) > 0 {
+					text += fmt.Sprintf(":WCKeys='%s'", strings.Join(u.WCKeys, ","))
+				}
 			}
 			if m.Role == core.RoleManager {
 				text += fmt.Sprintf(":Coordinator='%s'", p.Name)
@@ -86,7 +92,7 @@ func (s *lister) dump(args []string) int {
 		}
 	}
 	level("root", 0)
-	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+	if err := os.WriteFile(s.path(file), []byte(b.String()), 0o644); err != nil {
 		s.w.Errorf("%v", err)
 		return slurm.ExitError
 	}
@@ -127,11 +133,12 @@ func (s *lister) assocText(shares int32, a *core.Association, inherited []core.Q
 	return b.String()
 }
 
+// minutesText is a limit on time in minutes.
 func minutesText(n *int64) string {
 	if n == nil {
 		return ""
 	}
-	return grammar.FormatLimit(*n)
+	return strconv.FormatInt(*n, 10) // a clock has colons, which part the settings of a line
 }
 
 func quote(text string) string {

@@ -5,8 +5,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 )
 
@@ -19,6 +21,12 @@ var (
 		{"Reason", 1, "reasons"},
 		{"Users", 1, "users"},
 		{"Events", 2, "events"},
+		{"Start", 4, "start"},
+		{"TimeStart", 5, "start"},
+		{"End", 3, "end"},
+		{"TimeEnd", 5, "end"},
+		{"All_Time", 5, "all_time"},
+		{"All_Clusters", 5, "all_clusters"},
 	}
 	transactionWords = []keyword{
 		{"Actors", 4, "users"},
@@ -189,22 +197,41 @@ func moment(t core.Time) string {
 	return t.Go().Format("2006-01-02T15:04:05")
 }
 
-// eventRows are the nodes that are not in service now.
+// eventRows are the times in which nodes were not in service: those of the last day, of the time that start and end
+// give, or with all_time all that are known.
 func (s *lister) eventRows(c *condition) (rows []row, _ error) {
-	nodes, err := s.c.Nodes(s.ctx)
+	now := core.At(s.w.Now())
+	from, until := now.Add(-24*time.Hour), now
+	if c.flags["all_time"] {
+		from = 0
+	}
+	for key, to := range map[string]*core.Time{"start": &from, "end": &until} {
+		if len(c.values[key]) > 0 {
+			text := c.values[key][0]
+			if text[0] >= '0' && text[0] <= '9' {
+				text = strings.ToUpper(text) // conditions are kept in lower case
+			}
+			t, err := grammar.ParseMoment(text, s.w.Now(), grammar.Recent)
+			if err != nil {
+				return nil, err
+			}
+			*to = core.At(t)
+		}
+	}
+	list, err := s.c.Outages(s.ctx, from, until)
 	if err != nil {
 		return nil, err
 	}
-	for i := range nodes.Nodes {
-		n := &nodes.Nodes[i]
-		state := strings.ToUpper(n.State)
-		if !strings.Contains(state, "DOWN") && !strings.Contains(state, "DRAIN") && !strings.Contains(state, "FAIL") ||
-			!c.has("nodes", string(n.Name)) || !c.has("clusters", s.name) {
+	for i := range list.Outages {
+		o := &list.Outages[i]
+		state := strings.ToUpper(o.State)
+		if !c.has("nodes", string(o.Node)) || !c.has("names", string(o.Node)) || !c.has("clusters", s.name) ||
+			!c.has("reasons", o.Reason) || !c.has("users", string(o.By)) || !c.has("states", state) {
 			continue
 		}
 		rows = append(rows, row{text: map[string]string{
-			"nodename": string(n.Name), "start": moment(n.ReasonAt), "end": "Unknown", "state": state, "reason": n.Reason,
-			"user": string(n.ReasonBy),
+			"nodename": string(o.Node), "start": moment(o.Start), "end": moment(o.End), "state": state, "reason": o.Reason,
+			"user": string(o.By),
 		}})
 	}
 	return rows, nil

@@ -18,12 +18,6 @@ import (
 	"bireme.dev/bireme/internal/slurm/getopt"
 )
 
-const usage = `Usage: sacctmgr [OPTION...] VERB ENTITY [SPEC...]
-  VERB    add|create, modify|update, delete|remove, show|list, dump
-  ENTITY  account, association, cluster, coordinator, qos, tres, user
-  SPEC    KEY=VALUE, KEY+=VALUE, KEY-=VALUE; where and set part a modify; names stand alone
-`
-
 func parser() *getopt.Parser {
 	return &getopt.Parser{Permute: true, Options: []getopt.Option{
 		{Short: 'h', Long: "help"},
@@ -102,17 +96,35 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 			s.readonly = true
 		}
 	}
-	if len(f.Operands) == 0 {
-		w.Errorf("sacctmgr wants a command; there is no prompt here")
-		fmt.Fprint(w.Err, usage)
-		return slurm.ExitError
-	}
 	var err error
 	if s.c, err = w.Client(); err != nil {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
+	if len(f.Operands) == 0 {
+		return w.Prompt(s.verb)
+	}
 	return s.verb(f.Operands)
+}
+
+// mode switches how commands that follow at the prompt write; false: the word is none of these.
+func (s *run) mode(word string) bool {
+	switch word {
+	case "associations":
+		s.withAssoc = true
+	case "parsable":
+		s.parsable, s.parsable2 = true, false
+	case "parsable2":
+		s.parsable, s.parsable2 = false, true
+	case "readonly":
+		s.readonly = true
+	case "quiet":
+		s.quiet = true
+	case "oneliner", "verbose":
+	default:
+		return false
+	}
+	return true
 }
 
 // verb carries out one command line.
@@ -127,6 +139,12 @@ func (s *run) verb(args []string) int {
 		return false
 	}
 	switch {
+	case verb == "version":
+		return s.w.PrintVersion()
+	case verb == "help":
+		return s.w.PrintHelp(parser())
+	case s.mode(verb):
+		return 0
 	case verb == "s" || is("show", "list"):
 		return (&lister{s}).show(rest)
 	case s.readonly:
@@ -140,6 +158,12 @@ func (s *run) verb(args []string) int {
 		return (&remover{s}).remove(rest)
 	case is("dump"):
 		return (&lister{s}).dump(rest)
+	case is("load"):
+		return s.loadFile(rest)
+	case is("clear"):
+		return s.clear(rest)
+	case is("archive"):
+		return s.archive(rest)
 	}
 	fmt.Fprintf(s.w.Err, "invalid keyword: %s\n", args[0])
 	return slurm.ExitError

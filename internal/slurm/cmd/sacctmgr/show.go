@@ -39,6 +39,12 @@ func (s *lister) show(args []string) int {
 		fmt.Fprintf(s.w.Out, "Runaway Jobs: No runaway jobs found on cluster %s\n", s.name)
 		return 0
 	}
+	switch what {
+	case "configuration":
+		return s.showConfig()
+	case "stats":
+		return s.showStats()
+	}
 	l, ok := listing[what]
 	if !ok {
 		fmt.Fprint(s.w.Err, `No valid entity in list command

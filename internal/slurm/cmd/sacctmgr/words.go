@@ -191,6 +191,7 @@ var (
 	// showWords stand alone, and change a listing.
 	showWords = []keyword{
 		{"WithAssocs", 5, "withassoc"},
+		{"All_Time", 5, "all_time"},
 		{"WithCoordinators", 5, "withcoordinators"},
 		{"WithDeleted", 5, "withdeleted"},
 		{"WithRawQOSLevel", 5, "withrawqos"},
