@@ -30,19 +30,22 @@ func PartitionRecord(p *core.Partition, nodes []client.Node, o *RecordOptions) *
 	}
 	return schema.New("partition_info").
 		Set("name", string(p.Name)).Set("cluster", o.Cluster).
-		Set("nodes", schema.New("partition_info_nodes").Set("configured", partitionNodes(p, nodes)).Set("total", count)).
+		Set("nodes", schema.New("partition_info_nodes").Set("configured", partitionNodes(p, nodes)).Set("total", count).
+			Set("allowed_allocation", p.AllocNodes)).
+		Set("alternate", string(p.Alternate)).
 		Set("accounts", schema.New("partition_info_accounts").Set("allowed", joined(p.AllowProjects)).
 			Set("deny", joined(p.DenyProjects))).
 		Set("groups", schema.New("partition_info_groups").Set("allowed", strings.Join(p.AllowGroups, ","))).
 		Set("qos", schema.New("partition_info_qos").Set("allowed", joined(p.AllowQOS)).Set("deny", joined(p.DenyQOS)).
 			Set("assigned", string(p.QOS))).
-		Set("tres", schema.New("partition_info_tres").
+		Set("tres", schema.New("partition_info_tres").Set("billing_weights", p.BillingWeights).
 			Set("configured", hardwareTRES(cpus, mem, count, true, gres))).
 		Set("select_type", []string{"CPU", "MEMORY"}).
 		Set("cpus", schema.New("partition_info_cpus").Set("total", cpus)).
 		Set("defaults", schema.New("partition_info_defaults").Set("time", limitNumber(p.DefaultTime, schema.Number{})).
 			Set("memory_per_cpu", slurm.InMiB(p.DefMemPerCPU)).
-			Set("partition_memory_per_cpu", schema.Positive(slurm.InMiB(p.DefMemPerCPU)))).
+			Set("partition_memory_per_cpu", schema.Positive(slurm.InMiB(p.DefMemPerCPU))).
+			Set("partition_memory_per_node", schema.Positive(slurm.InMiB(p.DefMemPerNode))).Set("job", jobDefaults(p))).
 		Set("grace_time", int64(p.Grace)).
 		Set("maximums", schema.New("partition_info_maximums").
 			Set("cpus_per_node", orInfinite(p.MaxCPUsPerNode)).Set("cpus_per_socket", schema.Infinite).
@@ -50,7 +53,8 @@ func PartitionRecord(p *core.Partition, nodes []client.Node, o *RecordOptions) *
 			Set("partition_memory_per_cpu", schema.Positive(slurm.InMiB(p.MaxMemPerCPU))).
 			Set("partition_memory_per_node", schema.Positive(slurm.InMiB(p.MaxMemPerNode))).
 			Set("nodes", orInfinite(p.MaxNodes)).Set("shares", shares(p.OverSubscribe)).Set("oversubscribe", over).
-			Set("time", limitNumber(p.MaxTime, schema.Infinite))).
+			Set("time", limitNumber(p.MaxTime, schema.Infinite)).
+			Set("over_time_limit", limitNumber(p.OverTime, schema.Number{}))).
 		Set("minimums", schema.New("partition_info_minimums").Set("nodes", p.MinNodes)).
 		Set("priority", schema.New("partition_info_priority").Set("job_factor", max(1, p.PriorityFactor)).
 			Set("tier", max(1, p.PriorityTier))).

@@ -157,6 +157,7 @@ func TestDuplicates(t *testing.T) {
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	got := history().Start(t).Run(t, "sacct", Run, []string{"--json=v0.0.38", "-j", "82"})
+	slurmtest.RecordedKeys(t, "sacct-json", "jobs", got.Out)
 	var answer struct {
 		Jobs []struct {
 			JobID int64 `json:"job_id"`

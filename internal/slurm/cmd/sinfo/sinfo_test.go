@@ -105,6 +105,7 @@ func TestServerAway(t *testing.T) {
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	got := lab().Start(t).Run(t, "sinfo", Run, []string{"--json=v0.0.38"})
+	slurmtest.RecordedKeys(t, "sinfo-json", "nodes", got.Out)
 	var answer struct {
 		Nodes []map[string]any `json:"nodes"`
 	}

@@ -194,6 +194,7 @@ func TestServerAway(t *testing.T) {
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	got := slurmtest.Lab().Start(t).Run(t, "squeue", Run, []string{"--json=v0.0.38", "-j", "1"})
+	slurmtest.RecordedKeys(t, "squeue-json", "jobs", got.Out)
 	var answer struct {
 		Jobs []map[string]any `json:"jobs"`
 	}
