@@ -48,6 +48,8 @@ type Job struct {
 	Expected core.Time   `json:"expected_start,omitempty"` // from the plan
 	Estimate bool        `json:"estimate,omitempty"`       // Expected is a forecast, not a reservation
 	Planned  string      `json:"planned_nodes,omitempty"`  // hostlist of the nodes reserved for it
+	// LeastNodes is how many nodes a pending job needs at least, where its CPUs do not fit on as many as it asks for.
+	LeastNodes int32 `json:"least_nodes,omitempty"`
 	// Ports are where those of its containers are found.
 	Ports []core.Published `json:"ports,omitempty"`
 	// Weights are what the resources of its partition cost, as they were written; empty: a CPU costs 1.
@@ -223,6 +225,7 @@ type Update struct {
 	Requeue    bool             `json:"requeue,omitempty"`
 	Special    bool             `json:"special_exit,omitempty"` // with Requeue: held, in the state SPECIAL_EXIT
 	Incomplete bool             `json:"incomplete,omitempty"`   // with Requeue: leave what has completed
+	ResetAge   bool             `json:"reset_age,omitempty"`    // its priority counts its waiting from now
 	Suspend    *bool            `json:"suspend,omitempty"`      // true: suspend, false: resume
 	// Checkpoint is when the job last saved its work, which is not lost then if it is preempted; 0: now.
 	Checkpoint *core.Time `json:"checkpoint,omitempty"`

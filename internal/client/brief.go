@@ -43,6 +43,7 @@ func BriefOf(j *Job, now core.Time) Brief {
 	}
 	if j.Alloc == nil {
 		b.Nodes, b.CPUs = Wants(s.Shape)
+		b.Nodes = max(b.Nodes, j.LeastNodes)
 		return b
 	}
 	b.Partition = j.Alloc.Partition

@@ -18,6 +18,11 @@ type PaperChange struct {
 	Stdin     *string `json:"stdin,omitempty"`
 	Stdout    *string `json:"stdout,omitempty"`
 	Stderr    *string `json:"stderr,omitempty"`
+	WorkDir   *string `json:"workdir,omitempty"`
+	// What is only shown, for Slurm's front end: an administrator's comment, and whether and when nodes should boot first.
+	AdminComment *string `json:"admin_comment,omitempty"`
+	DelayBoot    *string `json:"delay_boot,omitempty"`
+	Reboot       *string `json:"reboot,omitempty"`
 }
 
 // Any reports whether anything changes.
@@ -40,6 +45,18 @@ type AskChange struct {
 	Gres         *[]Gres      `json:"gres,omitempty"`         // on each node; empty: none
 	MemPerNode   *Bytes       `json:"mem_per_node,omitempty"` // in place of memory for each CPU
 	MemPerCPU    *Bytes       `json:"mem_per_cpu,omitempty"`  // in place of memory on each node
+	PlaceChange
+}
+
+// PlaceChange is what more a job asks of its nodes.
+type PlaceChange struct {
+	Contiguous    *bool   `json:"contiguous,omitempty"`
+	OverSubscribe *bool   `json:"oversubscribe,omitempty"` // whether it shares its CPUs where its partition lets it
+	TmpDisk       *Bytes  `json:"tmp_disk,omitempty"`      // on each node
+	Sockets       *int32  `json:"sockets,omitempty"`       // of a node, 0: any
+	Cores         *int32  `json:"cores,omitempty"`         // of a socket, 0: any
+	Threads       *int32  `json:"threads,omitempty"`       // of a core, 0: any
+	GPUs          *[]Gres `json:"gpus,omitempty"`          // over all nodes; empty: none
 }
 
 // NodeCount is how many nodes a job may have; a Max of 0 is Min.

@@ -176,11 +176,11 @@ func (v *vars) allocVars(a *core.Alloc, tasks []int32) {
 	v.set("SLURM_NODELIST", list)
 	v.num("SLURM_JOB_NUM_NODES", int64(len(a.Nodes)))
 	v.num("SLURM_NNODES", int64(len(a.Nodes)))
-	v.set("SLURM_JOB_CPUS_PER_NODE", cpusPerNode(a))
+	v.set("SLURM_JOB_CPUS_PER_NODE", CPUsPerNode(a))
 	v.set("SLURM_TASKS_PER_NODE", runs(tasks))
 }
 
-func cpusPerNode(a *core.Alloc) string {
+func CPUsPerNode(a *core.Alloc) string {
 	cpus := make([]int32, len(a.Nodes))
 	for i := range a.Nodes {
 		cpus[i] = a.Nodes[i].CPUs

@@ -9,9 +9,10 @@ import (
 // publicOptions are the kept options of a job that everybody sees, as Slurm shows them. Others stay with the owner and
 // the administrators: a crontab's lines are among them, and what a client chose to keep there.
 var publicOptions = map[string]bool{
-	"acctg-freq": true, "cpu-freq": true, "delay-boot": true, "extra": true, "gpu-bind": true, "gpu-freq": true,
+	"acctg-freq": true, "admin-comment": true, "cpu-freq": true, "delay-boot": true, "extra": true, "gpu-bind": true,
+	"gpu-freq":   true,
 	"gres-flags": true, "mcs-label": true, "network": true, "ntasks": true, "ntasks-per-node": true,
-	"oom-kill-step": true, "power": true, "profile": true, "resv-ports": true, "wait-all-nodes": true,
+	"oom-kill-step": true, "power": true, "profile": true, "reboot": true, "resv-ports": true, "wait-all-nodes": true,
 }
 
 // PublicOptions copies the options of a job without those that only its owner sees.

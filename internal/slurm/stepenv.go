@@ -87,7 +87,7 @@ func StepEnv(all []StepPart, info ClusterInfo) []string {
 	}
 	batch := j.Spec.Kind == core.Batch
 	if batch && j.Alloc != nil && j.Spec.More().Het == nil {
-		over.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", cpusPerNode(j.Alloc))
+		over.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", CPUsPerNode(j.Alloc))
 	}
 	if batch && j.Spec.More().Distribution == "" {
 		how := "cyclic"

@@ -184,7 +184,8 @@ type UpdateJob struct {
 	Hidden     []core.JobID `json:",omitempty"`
 	Strict     bool
 
-	part bool // it follows from a change of the first component
+	part     bool // it follows from a change of the first component
+	ResetAge bool `json:",omitempty"` // a job that waits is as old for its priority as if it became eligible now
 	// Checkpoint says when the job last saved its work: what it did before is not lost if it is preempted. 0: now.
 	Checkpoint *core.Time
 }

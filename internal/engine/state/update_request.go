@@ -1,24 +1,29 @@
 package state
 
 import (
+	"slices"
+
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/admit"
+	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
 
 // updateRequest changes what a job asks for and how many tasks of its array may run.
 func (in *UpdateJob) updateRequest(s *State, next *core.Job, spec *core.Spec) error {
 	c := &in.Spec
+	if c.AdminComment != nil && !in.By.Admin {
+		return core.Errorf(core.Denied, "only an administrator may set this comment").Because("access_denied")
+	}
 	if c.Throttle != nil {
-		if next.Array == nil {
-			return core.Errorf(core.Invalid, "job %d is not an array: only arrays have a task limit",
-				next.ID).Because("not_an_array")
-		}
 		if *c.Throttle < 0 {
 			return core.Errorf(core.Invalid, "an array's limit is 0, for none, or above, not %d",
 				*c.Throttle).Because("invalid_shape")
 		}
-		spec.Throttle = *c.Throttle
+		if next.Array != nil { // as Slurm: of another job it changes nothing
+			spec.Throttle = *c.Throttle
+		}
 	}
 	speccheck.SetIf(&spec.Requeue, c.Requeue)
 	if err := updateMailAndIO(&c.PaperChange, next, spec); err != nil {
@@ -27,9 +32,8 @@ func (in *UpdateJob) updateRequest(s *State, next *core.Job, spec *core.Spec) er
 	if !c.AskChange.Any() {
 		return nil
 	}
-	if next.State != core.Pending && c.Nodes != nil { // as Slurm: it has words of its own for this
-		return core.Errorf(core.Conflict, "job %d has started; its nodes can no longer change", next.ID).Because(
-			"not_supported")
+	if next.State != core.Pending && (c.Nodes != nil || c.NodeList != nil) {
+		return in.shrink(s, next)
 	}
 	if next.State != core.Pending {
 		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
@@ -44,13 +48,16 @@ func (in *UpdateJob) updateRequest(s *State, next *core.Job, spec *core.Spec) er
 			return err
 		}
 	}
-	if c.Constraint != nil || c.Prefer != nil || c.Switches != nil || c.NodeList != nil || c.Exclude != nil {
+	if c.Constraint != nil || c.Prefer != nil || c.Switches != nil || c.NodeList != nil || c.Exclude != nil ||
+		c.Contiguous != nil || c.TmpDisk != nil {
 		x := *spec.More()
 		speccheck.SetIf(&x.Constraint, c.Constraint)
 		speccheck.SetIf(&x.Prefer, c.Prefer)
 		speccheck.SetIf(&x.Switches, c.Switches)
 		speccheck.SetIf(&x.NodeList, c.NodeList)
 		speccheck.SetIf(&x.Exclude, c.Exclude)
+		speccheck.SetIf(&x.Contiguous, c.Contiguous)
+		speccheck.SetIf(&x.TmpDisk, c.TmpDisk)
 		spec.Extra = &x
 	}
 	if err := speccheck.ApplyShapeChange(&c.AskChange, &spec.Shape); err != nil {
@@ -65,16 +72,68 @@ func updateMailAndIO(c *core.PaperChange, next *core.Job, spec *core.Spec) error
 	if !c.Any() {
 		return nil
 	}
-	if next.State != core.Pending && (c.WCKey != nil || c.Stdin != nil || c.Stdout != nil || c.Stderr != nil) {
+	if next.State != core.Pending && (c.WCKey != nil || c.Stdin != nil || c.Stdout != nil || c.Stderr != nil ||
+		c.WorkDir != nil) {
 		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
 	}
 	x := *spec.More()
 	speccheck.SetIf(&x.MailUser, c.MailUser)
 	speccheck.SetIf(&x.MailTypes, c.MailTypes)
 	speccheck.SetIf(&x.WCKey, c.WCKey)
+	for name, value := range map[string]*string{
+		"admin-comment": c.AdminComment, "delay-boot": c.DelayBoot, "reboot": c.Reboot,
+	} {
+		if value != nil {
+			x.Kept = x.Kept.WithSlurm(name, *value)
+		}
+	}
 	spec.Extra = &x
+	speccheck.SetIf(&spec.IO.WorkDir, c.WorkDir)
 	speccheck.SetIf(&spec.IO.Stdin, c.Stdin)
 	speccheck.SetIf(&spec.IO.Stdout, c.Stdout)
 	speccheck.SetIf(&spec.IO.Stderr, c.Stderr)
+	return nil
+}
+
+// shrink takes nodes from a job that runs: all but the first so many, or all that a list does not name. The first
+// stays: its script runs there. What runs of the job on the others is ended.
+func (in *UpdateJob) shrink(s *State, next *core.Job) error {
+	c := &in.Spec
+	left := c.AskChange
+	left.Nodes, left.NodeList = nil, nil
+	refused := core.Errorf(core.Conflict, "job %d has started; its nodes can no longer change", next.ID).Because(
+		"not_supported") // but for giving some back
+	if left.Any() || next.State != core.Running || next.Alloc == nil || next.Spec.More().Container != nil {
+		return refused
+	}
+	keep := map[core.NodeName]bool{}
+	switch {
+	case c.NodeList != nil:
+		names, err := hostlist.Expand(*c.NodeList, len(next.Alloc.Nodes))
+		if err != nil || len(names) == 0 {
+			return core.Errorf(core.Invalid, "nodelist: %q names no nodes", *c.NodeList).Because("invalid_node")
+		}
+		for _, n := range names {
+			if !jobs.HoldsNode(next, core.NodeName(n)) {
+				return core.Errorf(core.Invalid, "node %s is not in job %d", n, next.ID).Because("invalid_node")
+			}
+			keep[core.NodeName(n)] = true
+		}
+	case c.Nodes.Min < 1 || int(c.Nodes.Min) >= len(next.Alloc.Nodes):
+		return refused
+	default:
+		for i := range c.Nodes.Min {
+			keep[next.Alloc.Nodes[i].Node] = true
+		}
+	}
+	if !keep[next.Alloc.Nodes[0].Node] {
+		return refused
+	}
+	edit := s.jobs.EditRecord(next)
+	for _, na := range slices.Clone(next.Alloc.Nodes) {
+		if !keep[na.Node] {
+			edit.DropNode(na.Node, "its job has given node "+string(na.Node)+" back")
+		}
+	}
 	return nil
 }

@@ -17,7 +17,7 @@ const NumListedFields = 109
 // AcctFields is all that sacct can show, in the order sacct -e lists it. What nobody measures is blank.
 var AcctFields = []AcctField{
 	{"Account", 10, func(r *AcctRow) string { return string(r.Job.Spec.Project) }},
-	{"AdminComment", 15, blank},
+	{"AdminComment", 15, ofJob(func(j *client.Job) string { return j.Spec.More().SlurmOption("admin-comment") })},
 	{"AllocCPUS", 10, allocCPUs},
 	{"AllocNodes", 10, func(r *AcctRow) string { return allocOnly(r, func(z size) string { return num(z.nodes) }) }},
 	{"AllocTRES", 10, allocTRES},

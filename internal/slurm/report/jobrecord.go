@@ -326,5 +326,23 @@ func reasonOf(j *client.Job) core.Reason {
 	if j.State == core.Pending && j.Waiting != "" {
 		return j.Waiting
 	}
+	if j.State == core.Cancelled && j.Alloc == nil && j.Reason == "" {
+		return waitedFor(&j.Job)
+	}
+	return j.Reason
+}
+
+// waitedFor is why a job waited that was canceled then, as far as its record says.
+func waitedFor(j *core.Job) core.Reason {
+	switch {
+	case j.Flags.Has(core.HeldAdmin):
+		return core.ReasonHeldAdmin
+	case j.Flags.Has(core.HeldUser):
+		return core.ReasonHeldUser
+	case j.Needs != nil:
+		return core.ReasonDependency
+	case j.Spec != nil && j.Spec.Begin > j.End:
+		return core.ReasonBeginTime
+	}
 	return j.Reason
 }

@@ -62,9 +62,9 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 			orNull(string(s.QOS))),
 		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", StateName(j.State, j.Flags&^core.Configuring),
 			strings.ReplaceAll(reasonOf(j).String(), " ", "_"), dependencyText(j)),
-		fmt.Sprintf("Requeue=%s Restarts=%d BatchFlag=%s Reboot=0 ExitCode=%s", boolText(s.Requeue, "1", "0"),
+		fmt.Sprintf("Requeue=%s Restarts=%d BatchFlag=%s Reboot=%s ExitCode=%s", boolText(s.Requeue, "1", "0"),
 			slurm.Restarts(&j.Job),
-			boolText(s.Kind == core.Batch, "1", "0"), exitText(j.Exit)),
+			boolText(s.Kind == core.Batch, "1", "0"), cmp.Or(more.SlurmOption("reboot"), "0"), exitText(j.Exit)),
 	}
 	if het != nil {
 		lines = slices.Insert(lines, 1, "HetJobIdSet="+hetSet(het))
@@ -83,6 +83,9 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 	lines = append(lines, showSize(j, o)...)
 	lines = append(lines, showWishes(j)...)
 	lines = append(lines, "Command="+command(s), "WorkDir="+s.IO.WorkDir)
+	if text := more.SlurmOption("admin-comment"); text != "" {
+		lines = append(lines, "AdminComment="+text+" ")
+	}
 	if more.Comment != "" {
 		lines = append(lines, "Comment="+more.Comment+" ")
 	}
@@ -96,9 +99,8 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 	}
 	lines = append(lines, "Power=")
 	lines = append(lines, showPer(j)...)
-	if more.MailTypes != "" || more.MailUser != "" {
-		lines = append(lines, fmt.Sprintf("MailUser=%s MailType=%s", cmp.Or(more.MailUser, string(s.User)),
-			cmp.Or(more.MailTypes, "NONE")))
+	if more.MailTypes != "" && more.MailTypes != "NONE" {
+		lines = append(lines, fmt.Sprintf("MailUser=%s MailType=%s", cmp.Or(more.MailUser, string(s.User)), more.MailTypes))
 	}
 	return block(append(lines, ""), o.OneLine)
 }
@@ -164,6 +166,7 @@ func preSuspend(j *client.Job) int64 {
 func showSize(j *client.Job, o ShowOptions) []string {
 	s, wide := j.Spec, j.Spec.Shape.Wide()
 	z := billed(j)
+	z.nodes = max(z.nodes, j.LeastNodes)
 	nodes := num(z.nodes)
 	if j.Alloc == nil && s.Shape.NodesMax > 0 {
 		nodes = fmt.Sprintf("%d-%d", z.nodes, s.Shape.NodesMax)
@@ -211,6 +214,12 @@ func showPer(j *client.Job) []string {
 	}
 	if m.MemPerGPU > 0 {
 		lines = append(lines, fmt.Sprintf("MemPerTres=gres:gpu:%d", slurm.InMiB(m.MemPerGPU)))
+	}
+	more := j.Spec.More()
+	for _, o := range []struct{ name, option string }{{"TresBind", "gpu-bind"}, {"TresFreq", "gpu-freq"}} {
+		if v := more.SlurmOption(o.option); v != "" {
+			lines = append(lines, o.name+"=gpu:"+strings.TrimPrefix(v, "gpu:"))
+		}
 	}
 	for _, p := range []struct {
 		name string
@@ -316,13 +325,22 @@ func showWishes(j *client.Job) []string {
 	}
 	lines := []string{
 		fmt.Sprintf("MinCPUsNode=%d %s MinTmpDiskNode=%s", minCPUsNode(s), memory, tmp),
-		fmt.Sprintf("Features=%s DelayBoot=00:00:00", orNull(more.Constraint.String())),
+		fmt.Sprintf("Features=%s DelayBoot=%s", orNull(more.Constraint.String()), delayBoot(more)),
 	}
 	if more.Reservation != "" {
 		lines = append(lines, "Reservation="+more.Reservation)
 	}
 	return append(lines, fmt.Sprintf("OverSubscribe=%s Contiguous=%s Licenses=%s Network=%s", oversubscribe(s),
 		boolText(more.Contiguous, "1", "0"), orNull(more.Licenses.String()), orNull(more.SlurmOption("network"))))
+}
+
+// delayBoot is how long a job would wait before nodes are booted for it: minutes, or as a time limit is written.
+func delayBoot(x *core.Extra) string {
+	m, err := grammar.ParseTimeLimit(x.SlurmOption("delay-boot"))
+	if err != nil || m < 0 {
+		m = 0
+	}
+	return grammar.FormatClock(m * 60)
 }
 
 func zeroText(m core.Bytes) string {

@@ -205,6 +205,13 @@ func (e *Edit) dropFailedNode(node core.NodeName, message string) bool {
 		e.Job.Spec.Batches() && al.Nodes[0].Node == node {
 		return false
 	}
+	e.DropNode(node, message)
+	return true
+}
+
+// DropNode takes a node out of the allocation of a job that goes on without it. Steps that ran there have failed.
+func (e *Edit) DropNode(node core.NodeName, message string) {
+	al := e.Job.Alloc
 	less := *al
 	less.Nodes = slices.DeleteFunc(slices.Clone(al.Nodes), func(na core.NodeAlloc) bool { return na.Node == node })
 	e.Job.Alloc = &less
@@ -216,7 +223,6 @@ func (e *Edit) dropFailedNode(node core.NodeName, message string) bool {
 	e.ed.FailStepsOn(e.Job, node, message)
 	data := jsontext.AppendString([]byte(`{"lost":`), string(node))
 	e.Event(core.JobUpdated, core.Event{Node: node, Data: append(data, '}')})
-	return true
 }
 
 // SplitTask takes one task off an array that waits, as a record of its own that the caller stores. The last one is the

@@ -19,6 +19,9 @@ func ApplyShapeChange(c *core.AskChange, sh *core.Shape) error {
 		{"ntasks-per-node", c.TasksPerNode, 0},
 		{"cpus-per-task", c.CPUsPerTask, 1},
 		{"mincpus", c.MinCPUs, 0},
+		{"sockets", c.Sockets, 0},
+		{"cores", c.Cores, 0},
+		{"threads", c.Threads, 0},
 	} {
 		if n.v != nil && *n.v < n.least {
 			return core.Errorf(core.Invalid, "%s: %d must be %d or more", n.name, *n.v, n.least).Because("invalid_shape")
@@ -62,5 +65,21 @@ func ApplyShapeChange(c *core.AskChange, sh *core.Shape) error {
 		sh.MemPerNode, sh.MemPerCPU = 0, *c.MemPerCPU
 		sh.Given = sh.Given&^core.GivenMemPerNode | core.GivenMemPerCPU
 	}
+	applyPlaceChange(&c.PlaceChange, sh)
 	return nil
+}
+
+func applyPlaceChange(c *core.PlaceChange, sh *core.Shape) {
+	if c.OverSubscribe == nil && c.Sockets == nil && c.Cores == nil && c.Threads == nil && c.GPUs == nil {
+		return
+	}
+	more := *sh.Wide()
+	SetIf(&more.OverSubscribe, c.OverSubscribe)
+	SetIf(&more.Sockets, c.Sockets)
+	SetIf(&more.Cores, c.Cores)
+	SetIf(&more.Threads, c.Threads)
+	if c.GPUs != nil {
+		more.GPUs = slices.Clone(*c.GPUs)
+	}
+	sh.More = &more
 }

@@ -164,6 +164,7 @@ func (a *Jobs) explain(v *view.Viewer, out *client.Job, j *core.Job) {
 	if j.State != core.Pending {
 		return
 	}
+	out.LeastNodes = v.LeastNodes(&j.Spec.Shape)
 	if plan := a.Engine.Plan(); plan != nil {
 		y := plan.Reason(j)
 		if y.Expected != 0 {

@@ -329,11 +329,11 @@ func (a *Control) update(ctx context.Context, who *call.Caller, j *core.Job, tas
 	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil ||
 		in.Partition != nil || in.Comment != nil || in.Dependency != nil ||
 		in.QOS != nil || in.Site != nil || in.Run != nil || in.WishChange.Any() || in.SpecChange.Any() ||
-		in.Checkpoint != nil {
+		in.Checkpoint != nil || in.ResetAge {
 		up := &state.UpdateJob{
 			By: who.Identity, Job: j.ID, Hold: hold, AdminHold: who.Admin && !in.UserHold, TimeLimit: in.TimeLimit,
 			Priority: in.Priority, Nice: in.Nice, Name: in.Name, Partition: in.Partition, Comment: in.Comment,
-			Dependency: in.Dependency, Strict: in.Strict,
+			Dependency: in.Dependency, Strict: in.Strict, ResetAge: in.ResetAge,
 			QOS: in.QOS, Site: in.Site, Run: in.Run, Wish: in.WishChange, Spec: in.SpecChange, Checkpoint: in.Checkpoint,
 			Groups: a.Submissions.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil || in.Reservation != nil ||
 				in.AskChange.Any()),

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
@@ -19,7 +20,26 @@ type Viewer struct {
 	Snap   *state.Snapshot
 	Groups func() []string // unix groups of the caller; asked only where a reservation is for groups
 
-	tasks map[core.JobID][]*core.Job // live ones by array; nil: not read yet
+	tasks   map[core.JobID][]*core.Job // live ones by array; nil: not read yet
+	largest int32                      // CPUs of the largest node; 0: not read yet
+}
+
+// LeastNodes is on how many of the largest nodes a job's CPUs fit, if that is more than it asks for; 0: it is not.
+func (v *Viewer) LeastNodes(sh *core.Shape) int32 {
+	nodes, cpus := client.Wants(*sh)
+	if cpus <= nodes || sh.NodesMax > 0 {
+		return 0
+	}
+	if v.largest == 0 {
+		v.largest = 1
+		for n := range v.Snap.Nodes() {
+			v.largest = max(v.largest, n.Hardware.CPUs)
+		}
+	}
+	if least := (cpus-1)/v.largest + 1; least > nodes {
+		return least
+	}
+	return 0
 }
 
 // AllJobs reports whether the viewer sees every job.

@@ -15,6 +15,21 @@ import (
 // asks are the keys that change what a job asks for; each puts its value into the update, and reports whether it could.
 var asks = sync.OnceValue(func() map[string]func(v string, u *client.Update) bool {
 	return map[string]func(v string, u *client.Update) bool{
+		"admincomment":      func(v string, u *client.Update) bool { return text(&u.AdminComment, v) },
+		"contiguous":        func(v string, u *client.Update) bool { return yesNo(&u.Contiguous, v) },
+		"delayboot":         delayBoot,
+		"mintmpdisknode":    func(v string, u *client.Update) bool { return memory(&u.TmpDisk, v) },
+		"nodelist":          nodeList,
+		"oversubscribe":     func(v string, u *client.Update) bool { return yesNo(&u.OverSubscribe, v) },
+		"reboot":            reboot,
+		"reqcores":          func(v string, u *client.Update) bool { return count(&u.Cores, v, 0) },
+		"reqsockets":        func(v string, u *client.Update) bool { return count(&u.Sockets, v, 0) },
+		"reqthreads":        func(v string, u *client.Update) bool { return count(&u.Threads, v, 0) },
+		"stdout":            func(v string, u *client.Update) bool { return text(&u.Stdout, v) },
+		"tresperjob":        func(v string, u *client.Update) bool { return tresPer(&u.GPUs, v) },
+		"trespernode":       func(v string, u *client.Update) bool { return tresPer(&u.Gres, v) },
+		"wckey":             func(v string, u *client.Update) bool { return text(&u.WCKey, v) },
+		"workdir":           func(v string, u *client.Update) bool { return text(&u.WorkDir, v) },
 		"account":           func(v string, u *client.Update) bool { return text(&u.Project, v) && v != "" },
 		"arraytaskthrottle": func(v string, u *client.Update) bool { return count(&u.Throttle, v, 0) },
 		"cpuspertask":       func(v string, u *client.Update) bool { return count(&u.CPUsPerTask, v, 1) },
@@ -76,6 +91,49 @@ func nodeCount(v string, u *client.Update) bool {
 	return err == nil && c.Min > 0
 }
 
+// yesNo reads YES, NO, 1 or 0.
+func yesNo(to **bool, v string) bool {
+	yes := v == "1" || strings.EqualFold(v, "yes")
+	*to = &yes
+	return yes || v == "0" || strings.EqualFold(v, "no")
+}
+
+// nodeList is of a waiting job the nodes that it must have, and of one that runs those it keeps; empty: as it is.
+func nodeList(v string, u *client.Update) bool {
+	if v == "" {
+		return true
+	}
+	return text(&u.NodeList, v)
+}
+
+func delayBoot(v string, u *client.Update) bool {
+	m, err := grammar.ParseTimeLimit(v)
+	return err == nil && text(&u.DelayBoot, strconv.FormatInt(m, 10))
+}
+
+func reboot(v string, u *client.Update) bool {
+	var yes *bool
+	if !yesNo(&yes, v) {
+		return false
+	}
+	if !*yes {
+		return text(&u.Reboot, "")
+	}
+	return text(&u.Reboot, "1")
+}
+
+// tresPer reads gres:gpu:2, or gpu:2.
+func tresPer(to **[]core.Gres, v string) bool {
+	words := strings.Split(v, ",")
+	for i := range words {
+		words[i] = strings.TrimPrefix(words[i], "gres:")
+	}
+	var u client.Update
+	ok := gres(strings.Join(words, ","), &u)
+	*to = u.Gres
+	return ok
+}
+
 func mayRequeue(v string, u *client.Update) bool {
 	yes := v == "1" || strings.EqualFold(v, "yes")
 	u.SpecChange.Requeue = &yes
@@ -84,6 +142,9 @@ func mayRequeue(v string, u *client.Update) bool {
 
 func gres(v string, u *client.Update) bool {
 	asked := []core.Gres{} // not nil, which would change nothing
+	if v == "" {
+		v = "none"
+	}
 	list, err := grammar.ParseGRES(v)
 	for _, g := range list {
 		if g.Count > 0 {

@@ -1,9 +1,11 @@
 package scontrol
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -191,7 +193,8 @@ func (s jobVerbs) waitJob(ctx context.Context, args []string) int {
 	}
 }
 
-// top puts jobs before all others of their users: their nice values change, and nobody else's place does.
+// top puts jobs that wait before all others of their user in their partition, in the order given. It moves nice values:
+// the jobs named get back what theirs take away, and those behind are set back as far as needed.
 func (s jobVerbs) top(ctx context.Context, args []string) int {
 	c, err := s.client()
 	if err != nil {
@@ -199,43 +202,68 @@ func (s jobVerbs) top(ctx context.Context, args []string) int {
 		return slurm.ExitError
 	}
 	ids, code := s.jobIDs(ctx, c, args)
-	for _, id := range ids {
-		if err := raise(ctx, c, id); err != nil {
-			fmt.Fprintf(s.w.Err, "%s for job %s\n", jobText(err), id)
-			code = slurm.ExitError
-		}
+	if code != 0 {
+		return code
 	}
-	return code
+	if id, err := raise(ctx, c, ids); err != nil {
+		fmt.Fprintf(s.w.Err, "%s for job %s\n", jobText(err), id)
+		return slurm.ExitError
+	}
+	return 0
 }
 
-// raise takes from a job's nice value what it is behind the first of its user's waiting jobs in its partition, and one
-// more.
-func raise(ctx context.Context, c *client.Client, id string) error {
-	list, err := c.Job(ctx, id)
+// raise does what top says; with an error it names the job that it is about.
+func raise(ctx context.Context, c *client.Client, ids []string) (string, error) {
+	var queue []client.Job
+	named := map[core.JobID]bool{}
+	for _, id := range ids {
+		list, err := c.Job(ctx, id)
+		if err != nil {
+			return id, err
+		}
+		j := list.Jobs[0]
+		switch {
+		case j.State != core.Pending:
+			return id, core.Errorf(core.Conflict, "it does not wait").Because(slurm.ReasonJobNotPending)
+		case j.Priority == 0:
+			return id, core.Errorf(core.Conflict, "it is held").Because(slurm.ReasonJobHeld)
+		case len(queue) > 0 && (j.Spec.User != queue[0].Spec.User || !j.Spec.Partition.Equal(queue[0].Spec.Partition)):
+			return id, core.Errorf(core.Denied, "its user or partition is another").Because("access_denied")
+		case !named[j.ID]:
+			queue = append(queue, j)
+		}
+		named[j.ID] = true
+	}
+	if len(queue) == 0 {
+		return "", nil
+	}
+	first := &queue[0]
+	all, err := c.Jobs(ctx, client.JobsQuery{
+		Users: []string{string(first.Spec.User)}, Partitions: []string{first.Spec.Partition.String()},
+	})
 	if err != nil {
-		return err
+		return ids[0], err
 	}
-	j := &list.Jobs[0]
-	switch {
-	case j.State != core.Pending:
-		return core.Errorf(core.Conflict, "it does not wait").Because(slurm.ReasonJobNotPending)
-	case j.Priority == 0:
-		return core.Errorf(core.Conflict, "it is held").Because(slurm.ReasonJobHeld)
-	}
-	others, err := c.Jobs(ctx,
-		client.JobsQuery{Users: []string{string(j.Spec.User)}, Partitions: []string{j.Spec.Partition.String()}})
-	if err != nil {
-		return err
-	}
-	most := uint32(0)
-	for i := range others.Jobs {
-		if o := &others.Jobs[i]; o.State == core.Pending && o.ID != j.ID {
-			most = max(most, o.Priority)
+	others := slices.DeleteFunc(all.Jobs, func(j client.Job) bool {
+		return j.State != core.Pending || j.Priority == 0 || named[j.ID] || j.Spec == nil
+	})
+	slices.SortStableFunc(others, func(a, b client.Job) int { return cmp.Compare(b.Priority, a.Priority) })
+	last := int64(math.MaxInt64) // what the next has to stay below
+	for i, j := range append(queue, others...) {
+		nice, prio := int64(j.Spec.Nice), int64(j.Priority)
+		if i < len(queue) && nice > 0 {
+			nice, prio = 0, prio+nice
+		}
+		if prio >= last {
+			nice, prio = nice+prio-last+1, last-1
+		}
+		last = prio
+		if n := int32(nice); n != j.Spec.Nice {
+			id := strconv.FormatInt(int64(j.ID), 10)
+			if err := c.UpdateJob(ctx, id, &client.Update{Nice: &n}); err != nil {
+				return id, err
+			}
 		}
 	}
-	if j.Priority > most {
-		return nil
-	}
-	nice := int32(int64(j.Spec.Nice) - int64(most-j.Priority) - 1)
-	return c.UpdateJob(ctx, id, &client.Update{Nice: &nice})
+	return "", nil
 }

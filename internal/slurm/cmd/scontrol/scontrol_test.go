@@ -149,7 +149,7 @@ func TestLicenses(t *testing.T) {
 		"update jobid=1 starttime=2030-01-02":                   `{"begin":1893542400000000}`,
 		"update jobid=1 timemin=30 deadline=2030-01-02":         `{"deadline":1893542400000000,"time_min":1800}`,
 		"update jobid=1 mailtype=end,fail mailuser=eve wckey=w": `{"mail_user":"eve","mail_types":"END,FAIL","wckey":"w"}`,
-		"update jobid=1 stdout=o stderr=e stdin=i":              `{"stdin":"i","stdout":"o","stderr":"e"}`,
+		"update jobid=1 stdout=o workdir=/w":                    `{"stdout":"o","workdir":"/w"}`,
 		"update jobid=1 ArrayTaskThrottle=0":                    `{"array_limit":0}`,
 		"update jobid=1 requeue=0 account=physics":              `{"may_requeue":false,"project":"physics"}`,
 		"update jobid=1 features=ib reqnodelist=n001":           `{"constraint":"ib","nodelist":"n001"}`,
@@ -178,8 +178,8 @@ func TestBadAsks(t *testing.T) {
 	for _, word := range strings.Fields("ArrayTaskThrottle=-1 ArrayTaskThrottle=x Account= " +
 		"NumNodes=0 NumNodes=a NumCPUs=0 NumTasks=4.5 " +
 		"MinMemoryNode=lots Requeue=2 CPUsPerTask=0 Gres=gpu:x:y") {
-		p, _ := parsePair(word)
-		want := fmt.Sprintf("Invalid value for %s: %s\nRequest aborted\n", p.key, p.value)
+		key, value, _ := strings.Cut(word, "=")
+		want := fmt.Sprintf("scontrol: error: Invalid %s value: %s\n", key, value)
 		if got := s.Run(t, "scontrol", Run, []string{"update", "jobid=1", word}); got.Code != 1 || got.Err != want ||
 			c.Updates != nil {
 			t.Errorf("%s: code %d, %s", word, got.Code, got.Err)

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
@@ -24,17 +26,40 @@ func (s jobVerbs) showJobs(ctx context.Context, args []string) int {
 		s.w.Errorf("%v", err)
 		return slurm.ExitError
 	}
-	var list *client.JobList
+	id, task := "0", -1
 	if len(args) > 0 {
+		word, index, ok := strings.Cut(args[0], "_")
+		if id = word; ok {
+			if n, err := strconv.Atoi(index); err == nil {
+				task = n
+			}
+		}
+		if _, err := strconv.ParseUint(word, 10, 63); err != nil {
+			fmt.Fprintln(s.w.Err, "scontrol_print_job error: Invalid job id specified")
+			return slurm.ExitError
+		}
+	}
+	var list *client.JobList
+	if id == "0" { // all jobs; with a task, that one of every array
+		list, err = c.Jobs(ctx, client.JobsQuery{History: true, Since: s.w.Now().Add(-cmd.MinJobAge)})
+	} else {
 		list, err = c.Job(ctx, args[0])
 		if core.CodeOf(err) == core.NotFound {
-			err = core.Errorf(core.NotFound, "no such job").Because(slurm.ReasonInvalidJobID)
+			if _, again := c.Job(ctx, id); task >= 0 && again == nil {
+				list, err = &client.JobList{}, nil
+			} else {
+				err = core.Errorf(core.NotFound, "no such job").Because(slurm.ReasonInvalidJobID)
+			}
 		}
-	} else {
-		list, err = c.Jobs(ctx, client.JobsQuery{History: true, Since: s.w.Now().Add(-cmd.MinJobAge)})
 	}
 	if err != nil {
 		return s.w.LoadFailed("slurm_load_jobs error", err)
+	}
+	if task >= 0 {
+		if list.Jobs = onlyTask(list.Jobs, task); len(list.Jobs) == 0 {
+			fmt.Fprintf(s.w.Out, "Job %s not found\n", args[0])
+			return slurm.ExitError
+		}
 	}
 	list.Jobs = slices.DeleteFunc(list.Jobs, func(j client.Job) bool { return j.Spec == nil })
 	// An array shows the tasks that wait first, then those that started, the last one first.
@@ -68,6 +93,26 @@ func (s jobVerbs) showJobs(ctx context.Context, args []string) int {
 		out.WriteString(report.ShowJob(&list.Jobs[i], s.show))
 	}
 	return 0
+}
+
+// onlyTask gives the records of one task of arrays. As in Slurm, a task that was canceled before it started has none.
+func onlyTask(list []client.Job, task int) []client.Job {
+	var out []client.Job
+	for _, j := range list {
+		switch {
+		case j.Array == nil:
+		case j.Array.Tasks.Len() == 0:
+			if int(j.Array.Task) == task {
+				out = append(out, j)
+			}
+		case !j.State.Final() && j.Array.Tasks.Contains(task):
+			ref := *j.Array
+			ref.Task, ref.Tasks = int32(task), taskset.Set{}
+			j.Array = &ref
+			out = append(out, j)
+		}
+	}
+	return out
 }
 
 func base(j *client.Job) core.JobID {

@@ -32,15 +32,25 @@ func parsePair(word string) (pair, bool) {
 // update finds out what kind of record is meant by its key.
 func (s *session) update(ctx context.Context, args []string) int {
 	var pairs []pair
-	if len(args) > 1 && !strings.Contains(args[0], "=") { // the entity and its name, with a blank between them
-		args = append([]string{args[0] + "=" + args[1]}, args[2:]...)
+	if len(args) == 0 {
+		fmt.Fprintln(s.w.Err, "too few arguments for update keyword")
+		return slurm.ExitError
 	}
-	for _, word := range args {
-		p, ok := parsePair(word)
-		if !ok {
+	for i := 0; i < len(args); i++ {
+		word := args[i]
+		alone := strings.EqualFold(word, "Nice") || strings.EqualFold(word, "ResetAccrueTime")
+		switch {
+		case strings.Contains(word, "="):
+		case alone:
+			word += "="
+		case i+1 < len(args): // KEY VALUE
+			i++
+			word += "=" + args[i]
+		case len(args) > 1 || strings.EqualFold(word, "job") || strings.EqualFold(word, "jobid"):
 			fmt.Fprintf(s.w.Err, "Invalid input: %s\nRequest aborted\n", word)
 			return slurm.ExitError
 		}
+		p, _ := parsePair(word)
 		pairs = append(pairs, p)
 	}
 	// a job has a reservation too

@@ -1,8 +1,10 @@
 package scontrol
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -50,134 +52,274 @@ func (s jobVerbs) updateByName(ctx context.Context, pairs []pair) int {
 	return slurm.ExitError
 }
 
-// jobKeys are keys of Slurm's update that we know but cannot change.
-var jobKeys = strings.Fields("admincomment burstbuffer clusters clusterfeatures contiguous corespec delayboot extra " +
-	"mcslabel " +
-	"mintmpdisknode nodelist oversubscribe reboot reqcores reqsockets reqthreads resetaccruetime segmentsize " +
-	"threadspec userid wait-for-switch workdir")
+// jobKeys are the keys of an update of jobs, each with the fewest letters that stand for it: the first that matches.
+var jobKeys = []struct {
+	name  string
+	least int
+}{
+	{"JobId", 3},
+	{"AdminComment", 3},
+	{"ArrayTaskThrottle", 10},
+	{"Comment", 3},
+	{"Clusters", 8},
+	{"ClusterFeatures", 8},
+	{"DelayBoot", 5},
+	{"TimeLimit", 5},
+	{"TimeMin", 5},
+	{"Priority", 2},
+	{"SiteFactor", 5},
+	{"Nice", 2},
+	{"CPUsPerTask", 9},
+	{"NumCPUs", 6},
+	{"ReqProcs", 4},
+	{"NumTasks", 8},
+	{"Requeue", 4},
+	{"NumNodes", 8},
+	{"ReqNodes", 8},
+	{"ReqSockets", 4},
+	{"ReqCores", 4},
+	{"TasksPerNode", 2},
+	{"ReqThreads", 4},
+	{"MinCPUsNode", 4},
+	{"MinMemoryNode", 10},
+	{"MinMemoryCPU", 10},
+	{"MinTmpDiskNode", 5},
+	{"Partition", 2},
+	{"QOS", 2},
+	{"ReservationName", 3},
+	{"Name", 2},
+	{"JobName", 4},
+	{"WCKey", 1},
+	{"StdOut", 6},
+	{"Switches", 5},
+	{"Wait-for-switch", 5},
+	{"OverSubscribe", 2},
+	{"Shared", 2},
+	{"Contiguous", 3},
+	{"CoreSpec", 4},
+	{"ThreadSpec", 4},
+	{"ExcNodeList", 3},
+	{"NodeList", 8},
+	{"ReqNodeList", 8},
+	{"Features", 1},
+	{"Gres", 2},
+	{"TresPerJob", 8},
+	{"TresPerNode", 8},
+	{"Prefer", 3},
+	{"Account", 1},
+	{"BurstBuffer", 1},
+	{"Dependency", 1},
+	{"Licenses", 1},
+	{"EligibleTime", 2},
+	{"StartTime", 2},
+	{"EndTime", 2},
+	{"Reboot", 3},
+	{"UserID", 3},
+	{"Deadline", 3},
+	{"MailType", 5},
+	{"MailUser", 5},
+	{"WorkDir", 2},
+	{"ResetAccrueTime", 5},
+}
+
+// sameKeys are keys that mean another.
+var sameKeys = map[string]string{
+	"jobname": "name", "reqnodes": "numnodes", "reqprocs": "numcpus", "shared": "oversubscribe",
+	"eligibletime": "starttime",
+}
+
+// jobKey is a key's whole name, in lower case.
+func jobKey(word string) string {
+	for _, exact := range []bool{true, false} {
+		for _, k := range jobKeys {
+			if strings.EqualFold(k.name, word) || !exact && len(word) >= k.least && len(word) <= len(k.name) &&
+				strings.EqualFold(k.name[:len(word)], word) {
+				name := strings.ToLower(k.name)
+				return cmp.Or(sameKeys[name], name)
+			}
+		}
+	}
+	return word
+}
 
 func (s jobVerbs) updateJobs(ctx context.Context, ids string, pairs []pair) int {
 	u := &client.Update{}
 	var relative *pair
-	for i, p := range pairs {
+	changes := false
+	for i := range pairs {
+		p := &pairs[i]
+		given := p.key
+		if p.key = jobKey(p.key); p.key == "userid" {
+			continue
+		}
 		if p.sign != 0 && p.key != "timelimit" {
 			s.w.Errorf("Option %s does not accept [+|-]= syntax", p.text)
 			return slurm.ExitError
 		}
-		switch p.key {
-		case "endtime":
-			relative = &pairs[i]
-		case "mailuser":
-			u.MailUser = &pairs[i].value
-		case "mailtype":
-			list, ok := slurm.MailTypes(p.value)
-			if !ok {
-				return s.badValue(p)
-			}
-			u.MailTypes = &list
-		case "wckey":
-			u.WCKey = &pairs[i].value
-		case "stdin":
-			u.Stdin = &pairs[i].value
-		case "stdout":
-			u.Stdout = &pairs[i].value
-		case "stderr":
-			u.Stderr = &pairs[i].value
-		case "timelimit":
-			if p.sign != 0 {
-				relative = &pairs[i]
-				continue
-			}
-			limit, ok := timeLimit(p.value)
-			if !ok {
-				fmt.Fprintf(s.w.Err, "Invalid TimeLimit value: %s\nRequest aborted\n", p.value)
-				return slurm.ExitError
-			}
-			u.TimeLimit = &limit
-		case "nice":
-			n, err := strconv.ParseInt(p.value, 10, 32)
-			if err != nil {
-				return s.badValue(p)
-			}
-			nice := int32(n)
-			u.Nice = &nice
-		case "priority":
-			n, err := strconv.ParseUint(p.value, 10, 32)
-			if err != nil {
-				return s.badValue(p)
-			}
-			prio := uint32(n)
-			if prio == 0 { // as Slurm: a priority of 0 is a hold
-				hold := true
-				u.Hold = &hold
-				continue
-			}
-			u.Priority = &prio
-		case "jobname", "name":
-			u.Name = &pairs[i].value
-		case "partition":
-			part := core.ParsePartitions(p.value)
-			u.Partition = &part
-		case "qos":
-			qos := core.QOSName(p.value)
-			u.QOS = &qos
-		case "sitefactor":
-			n, err := strconv.ParseInt(p.value, 10, 32)
-			if err != nil {
-				return s.badValue(p)
-			}
-			site := int32(n)
-			u.Site = &site
-		case "comment":
-			u.Comment = &pairs[i].value
-		case "dependency":
-			parse(&u.Dependency, p.value)
-		case "reservationname", "reservation":
-			u.Reservation = &pairs[i].value
-		case "licenses":
-			parse(&u.Licenses, p.value)
-		case "timemin":
-			least, ok := timeLimit(p.value)
-			if !ok {
-				return s.badValue(p)
-			}
-			u.TimeMin = &least
-		case "deadline":
-			t, err := grammar.ParseMoment(p.value, s.w.Now(), grammar.Upcoming)
-			if err != nil {
-				return s.badValue(p)
-			}
-			at := core.At(t)
-			u.Deadline = &at
-		case "starttime", "eligibletime":
-			t, err := grammar.ParseMoment(p.value, s.w.Now(), grammar.Upcoming)
-			if err != nil {
-				return s.badValue(p)
-			}
-			at := core.At(t)
-			u.Begin = &at
-		default:
-			if known, ok := ask(&p, u); ok {
-				continue
-			} else if known {
-				return s.badValue(p)
-			}
-			for _, key := range jobKeys {
-				if strings.EqualFold(key, p.key) {
-					fmt.Fprintf(s.w.Err, "Requested operation not supported on this system for job %s\n", ids)
-					return slurm.ExitError
-				}
-			}
-			fmt.Fprintf(s.w.Err, "Update of this parameter is not supported: %s\nRequest aborted\n", p.text)
-			return slurm.ExitError
+		changes = true
+		if p.key == "endtime" || p.sign != 0 {
+			relative = p
+			continue
 		}
+		if p.key == "wait-for-switch" {
+			if code := s.waitForSwitch(ctx, ids, p, u); code != 0 {
+				return code
+			}
+			continue
+		}
+		known, ok := s.setJobKey(p, u)
+		switch {
+		case ok:
+		case known != "":
+			s.w.Errorf("%s", known)
+			return slurm.ExitError
+		case refusedKeys[p.key] != "":
+			fmt.Fprintf(s.w.Err, "%s for job %s\n", refusedKeys[p.key], ids)
+			return slurm.ExitError
+		default:
+			p.key = given
+			return s.unknownKey(*p)
+		}
+	}
+	if !changes {
+		fmt.Fprintln(s.w.Err, "No changes specified")
+		return slurm.ExitError
 	}
 	if relative != nil {
 		if code := s.addTime(ctx, ids, relative, u); code != 0 {
 			return code
 		}
 	}
-	return s.each(ctx, []string{ids}, "", u)
+	code := s.each(ctx, []string{ids}, "", u)
+	if code == 0 && (u.Nodes != nil || u.NodeList != nil) {
+		s.writeResized(ctx, ids)
+	}
+	return code
+}
+
+// refusedKeys are keys of which Slurm 22.05 says why they do not change.
+var refusedKeys = map[string]string{
+	"burstbuffer":     "Requested operation not supported on this system",
+	"clusters":        "Unspecified error",
+	"clusterfeatures": "Unspecified error",
+	"corespec":        "Access/permission denied",
+	"threadspec":      "Access/permission denied",
+}
+
+// setJobKey puts the value of a key into an update. Without ok it says what is wrong with the value of a key that it
+// knows.
+func (s jobVerbs) setJobKey(p *pair, u *client.Update) (wrong string, ok bool) {
+	when := func(to **core.Time) bool {
+		t, err := grammar.ParseMoment(p.value, s.w.Now(), grammar.Upcoming)
+		at := core.At(t)
+		*to = &at
+		return err == nil
+	}
+	limit := func(to **core.Seconds) bool {
+		least, ok := timeLimit(p.value)
+		*to = &least
+		return ok
+	}
+	switch p.key {
+	case "mailuser":
+		return "", text(&u.MailUser, p.value)
+	case "mailtype":
+		list, ok := slurm.MailTypes(p.value)
+		u.MailTypes = &list
+		return "Invalid MailType value: " + p.value, ok
+	case "timelimit":
+		return "Invalid TimeLimit value", limit(&u.TimeLimit)
+	case "timemin":
+		return "Invalid TimeMin value", limit(&u.TimeMin)
+	case "nice":
+		if p.value == "" {
+			p.value = "100"
+		}
+		return "Invalid Nice value: " + p.value, number(&u.Nice, p.value)
+	case "priority":
+		return "Invalid Priority value: " + p.value, priority(p.value, u)
+	case "name":
+		return "", text(&u.Name, p.value)
+	case "partition":
+		part := core.ParsePartitions(p.value)
+		u.Partition = &part
+		return "", true
+	case "qos":
+		return "", text(&u.QOS, p.value)
+	case "sitefactor":
+		ok := number(&u.Site, p.value) && *u.Site >= -maxSite && *u.Site <= maxSite
+		return fmt.Sprintf("SiteFactor value out of range (+/- %d). Value ignored", maxSite), ok
+	case "comment":
+		return "", text(&u.Comment, p.value)
+	case "dependency":
+		parse(&u.Dependency, p.value)
+		return "", true
+	case "reservationname":
+		return "", text(&u.Reservation, p.value)
+	case "licenses":
+		parse(&u.Licenses, p.value)
+		return "", true
+	case "deadline":
+		return "Invalid deadline value: " + p.value, when(&u.Deadline)
+	case "starttime":
+		return "Invalid StartTime value: " + p.value, when(&u.Begin)
+	case "resetaccruetime":
+		u.ResetAge = true
+		return "", true
+	}
+	known, ok := ask(p, u)
+	if known && !ok {
+		name, _, _ := strings.Cut(p.text, "=")
+		return fmt.Sprintf("Invalid %s value: %s", name, p.value), false
+	}
+	return "", ok
+}
+
+// maxSite is the largest site factor, either way.
+const maxSite = 2147483645
+
+func number(to **int32, text string) bool {
+	n, err := strconv.ParseInt(text, 10, 32)
+	n32 := int32(n)
+	*to = &n32
+	return err == nil
+}
+
+// priority reads a priority; as in Slurm 0 is a hold.
+func priority(text string, u *client.Update) bool {
+	n, err := strconv.ParseUint(text, 10, 32)
+	prio := uint32(n)
+	if err == nil && prio == 0 {
+		hold := true
+		u.Hold = &hold
+		return true
+	}
+	u.Priority = &prio
+	return err == nil
+}
+
+// waitForSwitch changes how long a job waits for its switches, if it asks for any.
+func (s jobVerbs) waitForSwitch(ctx context.Context, id string, p *pair, u *client.Update) int {
+	n, err := strconv.ParseUint(p.value, 10, 31)
+	if err != nil {
+		s.w.Errorf("Invalid wait-for-switch value: %s", p.value)
+		return slurm.ExitError
+	}
+	c, err := s.client()
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	list, err := c.Job(ctx, id)
+	if err != nil || len(list.Jobs) == 0 {
+		fmt.Fprintf(s.w.Err, "Invalid job id specified for job %s\n", id)
+		return slurm.ExitError
+	}
+	given := list.Jobs[0].Spec.More().Switches
+	if !given.IsZero() { // else there is nothing to wait for
+		parse(&u.Switches, fmt.Sprintf("%d@%s", given.Count(), grammar.FormatClock(int64(n))))
+	}
+	return 0
 }
 
 func (s *session) badValue(p pair) int {
@@ -225,7 +367,7 @@ func (s jobVerbs) addTime(ctx context.Context, id string, p *pair, u *client.Upd
 	limit := j.Spec.TimeLimit
 	switch {
 	case !end.IsZero() && j.State == core.Pending:
-		fmt.Fprintf(s.w.Err, "Job is pending execution for job %s\n", id)
+		fmt.Fprintf(s.w.Err, "Job is not running for job %s\n", id)
 		return slurm.ExitError
 	case !end.IsZero(): // in minutes, rounded up, as all limits are
 		limit = max(60, core.Seconds((end.Sub(j.Start.Go())+time.Minute-1)/time.Minute*60))
@@ -236,4 +378,41 @@ func (s jobVerbs) addTime(ctx context.Context, id string, p *pair, u *client.Upd
 	}
 	u.TimeLimit = &limit
 	return 0
+}
+
+// writeResized prints how the environment of a job that gave nodes back is set anew, and writes the files that do it.
+func (s jobVerbs) writeResized(ctx context.Context, id string) {
+	c, err := s.client()
+	if err != nil {
+		return
+	}
+	list, err := c.Job(ctx, id)
+	if err != nil || len(list.Jobs) != 1 || list.Jobs[0].State != core.Running || list.Jobs[0].Alloc == nil {
+		return
+	}
+	j := &list.Jobs[0]
+	nodes, count := client.AllocList(j.Alloc), strconv.Itoa(len(j.Alloc.Nodes))
+	sets := [][2]string{
+		{"SLURM_NODELIST", nodes}, {"SLURM_JOB_NODELIST", nodes}, {"SLURM_NNODES", count}, {"SLURM_JOB_NUM_NODES", count},
+		{"SLURM_JOB_CPUS_PER_NODE", slurm.CPUsPerNode(j.Alloc)},
+	}
+	drop := []string{"SLURM_NPROCS", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE"}
+	var sh, csh strings.Builder
+	for _, v := range sets {
+		fmt.Fprintf(&sh, "export %s=\"%s\"\n", v[0], v[1])
+		fmt.Fprintf(&csh, "setenv %s \"%s\"\n", v[0], v[1])
+	}
+	for _, name := range drop {
+		fmt.Fprintf(&sh, "unset %s\n", name)
+		fmt.Fprintf(&csh, "unsetenv %s\n", name)
+	}
+	name := "slurm_job_" + id + "_resize"
+	for file, text := range map[string]string{name + ".sh": sh.String(), name + ".csh": csh.String()} {
+		if err := os.WriteFile(s.w.Dir+"/"+file, []byte(text), 0o700); err != nil {
+			fmt.Fprintf(s.w.Err, "Could not create file %s: %s\n", file, errnoText(err))
+			return
+		}
+	}
+	fmt.Fprintf(s.w.Out, "To reset Slurm environment variables, execute\n  For bash or sh shells:  . ./%s.sh\n"+
+		"  For csh shells:         source ./%s.csh\n", name, name)
 }
