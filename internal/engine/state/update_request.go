@@ -17,13 +17,15 @@ func (in *UpdateJob) updateRequest(s *State, next *core.Job, spec *core.Spec) er
 		return core.Errorf(core.Denied, "only an administrator may set this comment").Because("access_denied")
 	}
 	if c.Throttle != nil {
+		if next.Array == nil {
+			return core.Errorf(core.Invalid, "job %d is not an array: only arrays have a task limit",
+				next.ID).Because("not_an_array")
+		}
 		if *c.Throttle < 0 {
 			return core.Errorf(core.Invalid, "an array's limit is 0, for none, or above, not %d",
 				*c.Throttle).Because("invalid_shape")
 		}
-		if next.Array != nil { // as Slurm: of another job it changes nothing
-			spec.Throttle = *c.Throttle
-		}
+		spec.Throttle = *c.Throttle
 	}
 	speccheck.SetIf(&spec.Requeue, c.Requeue)
 	if err := updateMailAndIO(&c.PaperChange, next, spec); err != nil {

@@ -47,7 +47,15 @@ func (s jobVerbs) each(ctx context.Context, words []string, after string, u *cli
 	}
 	ids, code := s.jobIDs(ctx, c, words)
 	for _, id := range ids {
-		if err := c.UpdateJob(ctx, id, u); err != nil {
+		err := c.UpdateJob(ctx, id, u)
+		if core.ReasonOf(err) == "not_an_array" { // as Slurm: a task limit changes nothing of another job
+			rest := *u
+			if rest.Throttle = nil; rest == (client.Update{}) {
+				continue
+			}
+			err = c.UpdateJob(ctx, id, &rest)
+		}
+		if err != nil {
 			code = slurm.ExitError
 			if client.Unreachable(err) {
 				return s.w.LoadFailed("slurm_update error", err)
