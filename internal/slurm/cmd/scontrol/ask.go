@@ -16,11 +16,11 @@ import (
 var asks = sync.OnceValue(func() map[string]func(v string, u *client.Update) bool {
 	return map[string]func(v string, u *client.Update) bool{
 		"admincomment":      func(v string, u *client.Update) bool { return text(&u.AdminComment, v) },
-		"contiguous":        func(v string, u *client.Update) bool { return yesNo(&u.Contiguous, v) },
+		"contiguous":        func(v string, u *client.Update) bool { return flag(&u.Contiguous, v) },
 		"delayboot":         delayBoot,
 		"mintmpdisknode":    func(v string, u *client.Update) bool { return memory(&u.TmpDisk, v) },
 		"nodelist":          nodeList,
-		"oversubscribe":     func(v string, u *client.Update) bool { return yesNo(&u.OverSubscribe, v) },
+		"oversubscribe":     func(v string, u *client.Update) bool { return flag(&u.OverSubscribe, v) },
 		"reboot":            reboot,
 		"reqcores":          func(v string, u *client.Update) bool { return count(&u.Cores, v, 0) },
 		"reqsockets":        func(v string, u *client.Update) bool { return count(&u.Sockets, v, 0) },
@@ -91,8 +91,8 @@ func nodeCount(v string, u *client.Update) bool {
 	return err == nil && c.Min > 0
 }
 
-// yesNo reads YES, NO, 1 or 0.
-func yesNo(to **bool, v string) bool {
+// flag reads YES, NO, 1 or 0.
+func flag(to **bool, v string) bool {
 	yes := v == "1" || strings.EqualFold(v, "yes")
 	*to = &yes
 	return yes || v == "0" || strings.EqualFold(v, "no")
@@ -113,7 +113,7 @@ func delayBoot(v string, u *client.Update) bool {
 
 func reboot(v string, u *client.Update) bool {
 	var yes *bool
-	if !yesNo(&yes, v) {
+	if !flag(&yes, v) {
 		return false
 	}
 	if !*yes {
