@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/policy"
 )
@@ -198,7 +199,7 @@ func (d *decoder) checkPartitions(c *Config) {
 		if p.MaxNodes > 0 && p.MinNodes > p.MaxNodes {
 			d.at(path+".min_nodes", "%d exceeds max_nodes, %d: no job could run", p.MinNodes, p.MaxNodes)
 		}
-		if _, _, _, ok := core.ParseSharing(p.OverSubscribe); !ok {
+		if _, _, _, ok := grammar.ParseSharing(p.OverSubscribe); !ok {
 			d.at(path+".oversubscribe", "%q is not one of NO, YES[:n], FORCE[:n], EXCLUSIVE", p.OverSubscribe)
 		}
 		if _, err := hostlist.Expand(p.AllocNodes, maxNames); err != nil && p.AllocNodes != "" {

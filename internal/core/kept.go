@@ -118,21 +118,3 @@ func (s *Spec) KillInvalid() bool {
 	k := s.More().Kept
 	return k != nil && k.KillInvalid != nil && *k.KillInvalid
 }
-
-// WithSlurm gives a copy of the options in which one that Slurm's front end keeps has another value; empty: none.
-func (k *KeptOptions) WithSlurm(name, value string) *KeptOptions {
-	out := KeptOptions{}
-	if k != nil {
-		out = *k
-	}
-	out.Slurm = maps.Clone(out.Slurm)
-	if value == "" {
-		delete(out.Slurm, name)
-		return &out
-	}
-	if out.Slurm == nil {
-		out.Slurm = map[string]string{}
-	}
-	out.Slurm[name] = value
-	return &out
-}

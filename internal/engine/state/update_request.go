@@ -1,6 +1,7 @@
 package state
 
 import (
+	"maps"
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
@@ -86,7 +87,7 @@ func updateMailAndIO(c *core.PaperChange, next *core.Job, spec *core.Spec) error
 		"admin-comment": c.AdminComment, "delay-boot": c.DelayBoot, "reboot": c.Reboot,
 	} {
 		if value != nil {
-			x.Kept = x.Kept.WithSlurm(name, *value)
+			x.Kept = withSlurm(x.Kept, name, *value)
 		}
 	}
 	spec.Extra = &x
@@ -138,4 +139,22 @@ func (in *UpdateJob) shrink(s *State, next *core.Job) error {
 		}
 	}
 	return nil
+}
+
+// withSlurm gives a copy of the options in which one that Slurm's front end keeps has another value; empty: none.
+func withSlurm(k *core.KeptOptions, name, value string) *core.KeptOptions {
+	out := core.KeptOptions{}
+	if k != nil {
+		out = *k
+	}
+	out.Slurm = maps.Clone(out.Slurm)
+	if value == "" {
+		delete(out.Slurm, name)
+		return &out
+	}
+	if out.Slurm == nil {
+		out.Slurm = map[string]string{}
+	}
+	out.Slurm[name] = value
+	return &out
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
@@ -703,7 +704,7 @@ func (req *Request) MayShare() bool { return req.Detail != nil && req.Detail.max
 // applySharing applies a partition's settings of sharing and CPUs. A request is copied for each partition, but Detail
 // is shared, so it is copied here.
 func (req *Request) applySharing(p *core.Partition) {
-	whole, force, jobs, _ := core.ParseSharing(p.OverSubscribe)
+	whole, force, jobs, _ := grammar.ParseSharing(p.OverSubscribe)
 	if req.Detail == nil && !whole && !force && p.MaxCPUsPerNode == 0 {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm/conf/keys"
 )
 
@@ -146,7 +147,7 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 		out.LLN, err = yes(k.Value)
 	case "oversubscribe", "shared":
 		out.OverSubscribe = strings.ToUpper(k.Value)
-		if _, _, _, ok := core.ParseSharing(k.Value); !ok {
+		if _, _, _, ok := grammar.ParseSharing(k.Value); !ok {
 			err = fmt.Errorf("expected NO, YES[:n], FORCE[:n] or EXCLUSIVE")
 		}
 	case "exclusive":

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 )
@@ -260,7 +261,7 @@ func stateKey(u *client.PartitionChange, p *pair) []string {
 
 func shareKey(u *client.PartitionChange, p *pair) []string {
 	mode := strings.ToUpper(p.value)
-	if _, _, _, ok := core.ParseSharing(mode); !ok || mode == "" {
+	if _, _, _, ok := grammar.ParseSharing(mode); !ok || mode == "" {
 		return []string{"Invalid input: " + p.text, "Acceptable OverSubscribe values are NO, EXCLUSIVE, YES:#, and FORCE:#"}
 	}
 	if mode == "YES" || mode == "FORCE" {
