@@ -51,9 +51,6 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 		next.Priority = *in.Priority
 		next.Flags |= core.FixedPriority
 	}
-	if in.Priority != nil && next.Flags.Any(core.HeldUser|core.HeldAdmin) {
-		return none, core.Errorf(core.Conflict, "job %d is held; release it first", j.ID).Because("job_held")
-	}
 	if in.ResetAge && next.State == core.Pending {
 		next.Released = s.rec.Now()
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -190,11 +191,27 @@ func (s jobVerbs) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 			return code
 		}
 	}
+	if u.Priority != nil && s.isHeld(ctx, ids) {
+		fmt.Fprintf(s.w.Err, "Job is in held state, pending scheduler release for job %s\n", ids)
+		return slurm.ExitError
+	}
 	code := s.each(ctx, []string{ids}, "", u)
 	if code == 0 && (u.Nodes != nil || u.NodeList != nil) {
 		s.writeResized(ctx, ids)
 	}
 	return code
+}
+
+// isHeld reports whether somebody holds a job: only its release gives it a priority.
+func (s jobVerbs) isHeld(ctx context.Context, id string) bool {
+	c, err := s.client()
+	if err != nil {
+		return false
+	}
+	list, err := c.Job(ctx, id)
+	return err == nil && slices.ContainsFunc(list.Jobs, func(j client.Job) bool {
+		return j.State == core.Pending && j.Flags.Any(core.HeldUser|core.HeldAdmin)
+	})
 }
 
 // refusedKeys are keys of which Slurm 22.05 says why they do not change.
