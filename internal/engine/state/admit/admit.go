@@ -1,6 +1,8 @@
 package admit
 
 import (
+	"slices"
+
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine/state/advance"
@@ -11,7 +13,6 @@ import (
 	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
-	"slices"
 )
 
 // Admission completes what jobs ask for and refuses what may not be.

@@ -66,8 +66,10 @@ func TestStepOfACallerThatLeftEnds(t *testing.T) {
 	if _, err := engine.Do(ctx, e, &state.EnsureUser{UID: 1000, UnixName: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.Do(ctx, e, &state.Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host,
-		Roles: n.Roles}); err != nil {
+	if _, err := engine.Do(ctx, e, &state.Register{
+		Node: n.Name, Hardware: n.Hardware, Host: n.Host,
+		Roles: n.Roles,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	made, err := engine.Do(ctx, e, &state.Submit{By: ann, Spec: coretest.Job().User("ann").Set(func(s *core.Spec) {
