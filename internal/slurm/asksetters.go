@@ -46,6 +46,23 @@ func clusters(r *Request, v string) error {
 	return nil
 }
 
+// acctgFreq reads how often usage is sampled: seconds, or a list such as task=30,network=60.
+func acctgFreq(r *Request, v string) error {
+	for item := range strings.SplitSeq(v, ",") {
+		name, n, ok := strings.Cut(strings.ToLower(item), "=")
+		if !ok {
+			name, n = "task", item
+		}
+		if _, err := strconv.ParseUint(n, 10, 31); err != nil || !contains([]string{
+			"task", "energy", "network", "filesystem",
+		}, name) {
+			return r.Fail(ExitUsage, "Invalid --acctg-freq specification: %s", v)
+		}
+	}
+	r.keepOption("acctg-freq", v)
+	return nil
+}
+
 // verbose counts each -v; a variable says how many.
 func verbose(r *Request, v string) error {
 	if n, err := strconv.Atoi(v); err == nil {

@@ -111,8 +111,8 @@ func (o *Option) variables(t Tool) []string {
 	return names
 }
 
-// flagOn reports whether a variable of a flag switches it on, as Slurm: empty, yes, or a number that is not zero.
-func flagOn(value string) bool {
+// FlagOn reports whether a variable of a flag switches it on, as Slurm: empty, yes, or a number that is not zero.
+func FlagOn(value string) bool {
 	if value == "" || strings.EqualFold(value, "yes") {
 		return true
 	}

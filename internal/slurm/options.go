@@ -24,7 +24,7 @@ var options = sync.OnceValue(func() []Option {
 		},
 		{
 			Long: "acctg-freq", Arg: required, Tools: allTools, Env: "ACCTG_FREQ", Value: "LIST",
-			Help: "kept; usage is always sampled", set: keep("acctg-freq"),
+			Help: "kept; usage is always sampled", set: acctgFreq,
 		},
 		{
 			Long: "array", Short: 'a', Arg: required, Tools: Sbatch, Env: "ARRAY_INX", Value: "INDEXES",
@@ -236,7 +236,10 @@ var options = sync.OnceValue(func() []Option {
 		},
 		{
 			Long: "ignore-pbs", Arg: none, Tools: Sbatch, Env: "IGNORE_PBS",
-			Help: "#PBS and #BSUB lines are not read anyhow", set: ignored,
+			Help: "pass over #PBS and #BSUB lines", set: func(r *Request, _ string) error {
+				r.Ask.IgnorePBS = true
+				return nil
+			},
 		},
 		{
 			Long: "immediate", Short: 'I', Arg: optional, Tools: Salloc | Srun, Env: "IMMEDIATE", Value: "SECONDS",
@@ -504,7 +507,7 @@ var options = sync.OnceValue(func() []Option {
 		{
 			Long: "task-epilog", Arg: required, Tools: Srun, Env: "TASK_EPILOG", Value: "PROGRAM",
 			Help: "run this after each task, on its node", set: func(r *Request, v string) error {
-				r.Step.TaskEpilog = r.program(v)
+				r.Step.TaskEpilog = v
 				return nil
 			},
 		},
@@ -513,7 +516,7 @@ var options = sync.OnceValue(func() []Option {
 			Help: "run this before each task, on its node; what it prints may set variables", set: func(r *Request,
 				v string,
 			) error {
-				r.Step.TaskProlog = r.program(v)
+				r.Step.TaskProlog = v
 				return nil
 			},
 		},

@@ -175,6 +175,10 @@ func ErrorPreface(err error, s *core.Spec) []string {
 		return []string{"invalid partition specified: " + name}
 	case ReasonMemory:
 		return []string{"Memory specification can not be satisfied"}
+	case ReasonNodeConfig:
+		if s.More().TmpDisk > 0 && tmpDiskShort(err, s.More().TmpDisk) {
+			return []string{"Temporary disk specification can not be satisfied"}
+		}
 	}
 	var e *core.Error
 	if !errors.As(err, &e) {
@@ -208,4 +212,16 @@ func ErrorTexts(err error) string {
 		text = strings.Join(append([]string{text}, faultLines(e)...), "\n")
 	}
 	return text
+}
+
+// tmpDiskShort reports whether a refusal names less temporary disk than is asked for.
+func tmpDiskShort(err error, asked core.Bytes) bool {
+	words := strings.Fields(err.Error())
+	for i := len(words) - 4; i > 0; i-- {
+		if words[i] == "MiB" && words[i+2] == "temporary" {
+			n, err := strconv.ParseInt(words[i-1], 10, 64)
+			return err == nil && core.Bytes(n)*core.MiB < asked
+		}
+	}
+	return false
 }

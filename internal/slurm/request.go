@@ -47,6 +47,7 @@ type Ask struct {
 	Help, Usage, Version            bool
 	Explain                         string // the text that =help asked for: nothing else is done
 	Verbose                         int
+	IgnorePBS                       bool     // #PBS and #BSUB lines are not read
 	ScriptFile                      string   // --bbf: what it holds follows the first line of the script
 	Clusters                        []string // any of them will do; empty: whichever answers
 	Wrap                            *string
@@ -119,7 +120,7 @@ func (r *Request) Environ(lookup func(string) (string, bool)) error {
 			if !ok {
 				continue
 			}
-			if o.Arg == getopt.NoArg && !flagOn(value) {
+			if o.Arg == getopt.NoArg && !FlagOn(value) {
 				break
 			}
 			if err := r.apply(o, value); err != nil {
@@ -183,6 +184,9 @@ func (r *Request) rivals(text string, names ...string) (string, error) {
 	return best, nil
 }
 
+// maxNodes is more than a cluster has.
+const maxNodes = 1 << 20
+
 // Finish completes the spec and gives warnings to print. The defaults are those of Slurm: one task, one CPU each, as
 // many nodes as that needs; ntasks-per-node times nodes when only these are given.
 func (r *Request) Finish() (warnings []string, err error) {
@@ -199,6 +203,12 @@ func (r *Request) Finish() (warnings []string, err error) {
 		return nil, r.Fail(ExitError, "Incompatible begin and deadline time specification")
 	}
 	s := &r.Spec.Shape
+	if s.NodesMin > maxNodes {
+		return nil, r.Fail(ExitError, "%s: More processors requested than permitted", map[Tool]string{
+			Sbatch: "Batch job submission failed", Salloc: "Job submit/allocate failed",
+			Srun: "Unable to allocate resources",
+		}[r.tool])
+	}
 	if s.Given&core.GivenTasks != 0 && s.Given&core.GivenNodes != 0 && s.Tasks < s.NodesMin {
 		warnings = append(warnings, fmt.Sprintf("%s: Warning: can't run %d processes on %d nodes, setting nnodes to %d",
 			r.tool, s.Tasks, s.NodesMin, s.Tasks))

@@ -1,6 +1,7 @@
 package slurm_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -89,6 +90,11 @@ func TestRunning(t *testing.T) {
 				"character is a\nsrun: error: Invalid --gpu-bind argument: gpu:map_gpu:0,a",
 		},
 		{"gpu-bind", slurm.Sbatch, "", "-G1 --gpu-bind=foo", nil, "sbatch: error: Invalid --gpu-bind argument: gpu:foo"},
+		{"acctg-freq", slurm.Srun, "", "--acctg-freq=foo", nil, "srun: error: Invalid --acctg-freq specification: foo"},
+		{
+			"big-nodes", slurm.Sbatch, "", "-N1000000k", nil,
+			"sbatch: error: Batch job submission failed: More processors requested than permitted",
+		},
 		{"preserve-env", slurm.Srun, "", "-E", func(r *slurm.Request) string {
 			return map[bool]string{true: "kept"}[r.Step.PreserveEnv]
 		}, "kept"},
@@ -195,6 +201,52 @@ func TestGPUChecks(t *testing.T) {
 	} {
 		if _, err := readAll(slurm.Sbatch, nil, strings.Fields(args)); err != "" {
 			t.Errorf("%s: %s", args, err)
+		}
+	}
+}
+
+// TestForeignDirectives [pbs-bsub]: lines of other systems in a script, and the options they stand for.
+func TestForeignDirectives(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		"#SBATCH -J s\n#PBS -N p\n#SBATCH -J t":                             "p 1 nodes 1 tasks",
+		"#PBS -l walltime=0:10:00,nodes=2:ppn=3,mem=200mb\n#PBS -q main -h": " 2 nodes 6 tasks 600 s 200 MiB main held",
+		"#PBS -l nodes=3+ppn=2\n#PBS -t 1-3 -m abe":                         " 3 nodes 6 tasks 1-3 BEGIN,END,FAIL",
+		"#PBS -l nodes=n1+n2:ppn=2\n#PBS -o host:/x":                        " 2 nodes 4 tasks n1,n2 /x",
+		"#BSUB -J b -W 15\n#BSUB -n 3 -M 2048 -x\n#BSUB -m \"n1 \"":         "b 1 nodes 3 tasks 900 s 2 MiB/CPU n1 whole",
+		"#BSUB -W 1:30 -e e -Z x":                                           " 1 nodes 1 tasks 5400 s e",
+		"#PBS -N p\n#SBATCH --ignore-pbs":                                   " 1 nodes 1 tasks",
+		"true\n#PBS -N late":                                                " 1 nodes 1 tasks",
+	} {
+		r := slurm.NewRequest(slurm.Sbatch, slurmtest.Day("10:00:00").Go(), "/home/u")
+		err := r.Script("s", []byte("#!/bin/sh\n"+script+"\n"))
+		if err == nil {
+			_, err = r.Finish()
+		}
+		if err != nil {
+			t.Errorf("%q: %v", script, err)
+			continue
+		}
+		s, x := &r.Spec, r.Spec.More()
+		got := fmt.Sprintf("%s %d nodes %d tasks", s.Name, max(1, s.Shape.NodesMin), s.Shape.Tasks)
+		for _, part := range []struct {
+			is   bool
+			text string
+		}{
+			{s.TimeLimit > 0, fmt.Sprintf("%d s", s.TimeLimit)},
+			{s.Shape.MemPerNode > 0, fmt.Sprintf("%d MiB", s.Shape.MemPerNode>>20)},
+			{s.Shape.MemPerCPU > 0, fmt.Sprintf("%d MiB/CPU", s.Shape.MemPerCPU>>20)},
+			{!s.Partition.IsZero(), s.Partition.String()}, {s.Array != "", s.Array}, {x.MailTypes != "", x.MailTypes},
+			{x.NodeList != "", strings.TrimSpace(x.NodeList)}, {s.IO.Stdout != "", s.IO.Stdout},
+			{s.IO.Stderr != "", s.IO.Stderr},
+			{s.Hold, "held"}, {s.Shape.Exclusive, "whole"},
+		} {
+			if part.is {
+				got += " " + part.text
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", script, got, want)
 		}
 	}
 }

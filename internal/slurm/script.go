@@ -49,13 +49,19 @@ func (r *Request) Script(name string, script []byte) error {
 func (r *Request) ScriptPart(name string, script []byte, component int) error {
 	r.level = fromScript
 	parts, err := r.directives(name, script)
-	if err != nil || component >= len(parts) || len(parts[component]) == 0 {
+	if err != nil || component >= len(parts) {
 		return err
 	}
-	if err := r.parseDirectives(parts[component]); err != nil {
-		return r.withLine(err, name, parts[component])
+	if len(parts[component]) > 0 {
+		if err := r.parseDirectives(parts[component]); err != nil {
+			return r.withLine(err, name, parts[component])
+		}
 	}
-	return nil
+	if r.Ask.IgnorePBS || component > 0 {
+		return nil
+	}
+	_, err = r.parse(foreignWords(script)) // these count for more, wherever they stand
+	return err
 }
 
 // directive is the words of one #SBATCH line.

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/core/grammar"
@@ -51,12 +50,4 @@ func killCommand(r *Request, v string) error {
 	}
 	r.Step.KillSignal = n
 	return nil
-}
-
-// program is a program that runs on the node: one of the user's directory is named by its whole path.
-func (r *Request) program(v string) string {
-	if strings.Contains(v, "/") {
-		return r.Path(v)
-	}
-	return v
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bireme.dev/bireme/internal/step/prologenv"
 )
 
 // TestSet: many variables are set as few are.
@@ -35,9 +37,8 @@ func TestSetOfMany(t *testing.T) {
 		fmt.Fprintf(&said, "export V%d=said\nprint line\nunset W%d\n", i, i)
 	}
 	got := set(slices.Clone(env), vars)
-	p := &prepared{env: env}
-	followed := p.follow([]byte(said.String()))
-	if len(got) != n || got[7] != "V7=new" || len(followed) != n || followed[7] != "V7=said" || len(p.prints) != 5*n {
-		t.Errorf("%d variables, %q; %d, %q; %d bytes printed", len(got), got[7], len(followed), followed[7], len(p.prints))
+	followed, prints := prologenv.Follow(env, []byte(said.String()))
+	if len(got) != n || got[7] != "V7=new" || len(followed) != n || followed[7] != "V7=said" || len(prints) != 5*n {
+		t.Errorf("%d variables, %q; %d, %q; %d bytes printed", len(got), got[7], len(followed), followed[7], len(prints))
 	}
 }

@@ -92,7 +92,7 @@ func (k *Keeper) runHelper(h helper) ([]byte, error) {
 		_ = unix.Kill(-c.pid, unix.SIGKILL) // it leads a session, so its group has its number
 		<-done
 		_ = r.SetReadDeadline(time.Now())
-		return <-out, fmt.Errorf("%s: killed after %s", h.argv[0], h.timeout)
+		return <-out, fmt.Errorf("%s: %w after %s", h.argv[0], errTooLong, h.timeout)
 	}
 	b := <-out
 	switch {

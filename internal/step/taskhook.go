@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
+	"bireme.dev/bireme/internal/step/prologenv"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -37,8 +39,14 @@ func (s *step) prologs(groups []uint32, env []string) []prepared {
 			p := &list[i]
 			p.env = overlay(env, tasks[i].Env)
 			for _, program := range programs {
-				out, err := s.taskHook(program, "prolog_task", groups, p.env)
-				if p.env = p.follow(out); err != nil {
+				if !filepath.IsAbs(program) {
+					p.err = relativeHook(program)
+					return
+				}
+				out, err := s.taskHook(program, "prolog_task", groups, p.env, s.l.Hooks.Timeout)
+				prints := ""
+				p.env, prints = prologenv.Follow(p.env, out)
+				if p.prints += prints; err != nil {
 					p.err = err
 					return
 				}
@@ -49,66 +57,6 @@ func (s *step) prologs(groups []uint32, env []string) []prepared {
 	return list
 }
 
-// follow does what a task prolog wrote: export NAME=value, unset NAME, print text. Other lines mean nothing. The last
-// word on a name counts, so the environment is gone through once: a prolog of the user's own writes as many lines as it
-// likes.
-func (p *prepared) follow(out []byte) []string {
-	type change struct {
-		value   string // NAME=value
-		set     bool
-		cleared bool // was unset at some point: what was there before goes
-	}
-	changes := map[string]*change{}
-	var order []*change
-	about := func(name string) *change {
-		c := changes[name]
-		if c == nil {
-			c = &change{}
-			changes[name] = c
-			order = append(order, c)
-		}
-		return c
-	}
-	var prints strings.Builder
-	for line := range strings.Lines(string(out)) {
-		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		rest = strings.TrimSpace(rest)
-		switch word {
-		case "export":
-			if name, _, ok := strings.Cut(rest, "="); ok && name != "" && !strings.ContainsAny(name, " \t") {
-				c := about(name)
-				c.value, c.set = rest, true
-			}
-		case "unset":
-			c := about(rest)
-			c.set, c.cleared = false, true
-		case "print":
-			prints.WriteString(rest + "\n")
-		}
-	}
-	p.prints += prints.String()
-	if len(order) == 0 {
-		return p.env
-	}
-	env := make([]string, 0, len(p.env)+len(order))
-	for _, e := range p.env {
-		c := changes[nameOf(e)]
-		switch {
-		case c == nil || !c.set && !c.cleared: // not spoken of, or replaced where it stood first
-			env = append(env, e)
-		case c.set && !c.cleared:
-			env = append(env, c.value)
-			c.set = false
-		}
-	}
-	for _, c := range order {
-		if c.set {
-			env = append(env, c.value)
-		}
-	}
-	return env
-}
-
 // epilogs runs the task epilogs of a task that has ended. What goes wrong is told and changes nothing.
 func (s *step) epilogs(i int) {
 	env := s.environ()
@@ -117,24 +65,56 @@ func (s *step) epilogs(i int) {
 	}
 	groups, err := s.k.supplementary(s.l.Identity)
 	for _, program := range s.l.Program.TaskEpilog {
+		if err == nil && !filepath.IsAbs(program) {
+			err = relativeHook(program)
+		}
 		if err == nil {
-			_, err = s.taskHook(program, "epilog_task", groups, env)
+			_, err = s.taskHook(program, "epilog_task", groups, env, maxTaskEpilog)
 		}
-		if err != nil {
-			s.io.notice("TaskEpilog failed: %v", err)
-			return
+		if err == nil {
+			continue
 		}
+		status := hookStatus(err)
+		if status < 0 {
+			s.io.notice("Could not run user task_epilog [%s]: access denied", program)
+		}
+		s.io.notice("TaskEpilog failed status=%d", status)
+		return
 	}
+}
+
+// maxTaskEpilog is how long the epilog of a task may run, as in Slurm.
+const maxTaskEpilog = 5 * time.Second
+
+// errTooLong is the end of a program that ran for too long.
+var errTooLong = errors.New("killed")
+
+// relativeHook is a program that is not named by its whole path. It is not run.
+type relativeHook string
+
+func (p relativeHook) Error() string { return string(p) + " is not fully qualified pathname" }
+
+// hookStatus is how a program ended, as wait gives it; -1: it did not run.
+func hookStatus(err error) int {
+	var code exitCode
+	switch {
+	case errors.As(err, &code):
+		return int(code) << 8
+	case errors.Is(err, errTooLong):
+		return int(syscall.SIGKILL)
+	}
+	return -1
 }
 
 // taskHook runs one such program in the directory of the step. What it wrote comes back; of one that failed the first
 // line is part of the error, too.
-func (s *step) taskHook(program, context string, groups []uint32, env []string) ([]byte, error) {
+func (s *step) taskHook(program, context string, groups []uint32, env []string, timeout time.Duration) (
+	[]byte, error,
+) {
 	dir := s.l.Program.WorkDir
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		dir = "/tmp"
 	}
-	timeout := s.l.Hooks.Timeout
 	if timeout == 0 {
 		timeout = 5 * time.Minute
 	}
@@ -153,6 +133,13 @@ func (s *step) taskHook(program, context string, groups []uint32, env []string) 
 
 // spoilt is the end of a step one of whose tasks may not begin: with the code its prolog left with.
 func (s *step) spoilt(err error) *failure {
+	var relative relativeHook
+	if errors.As(err, &relative) {
+		s.io.notice("run_command: user task_prolog is not fully qualified pathname (%s)", string(relative))
+		s.io.notice("user task_prolog did not exit normally. reason: Run command failed - configuration error")
+		s.io.notice("--task-prolog failed status=1")
+		return &failure{cause: wire.CauseExecFailed, code: 1, message: "task prolog " + err.Error()}
+	}
 	s.io.notice("TaskProlog failed: %v", err)
 	f := &failure{cause: wire.CauseExecFailed, code: 1, message: "task prolog " + err.Error()}
 	var code exitCode

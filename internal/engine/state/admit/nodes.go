@@ -131,10 +131,19 @@ func (a *Admission) checkPartition(in *Request, spec *core.Spec, part *cluster.P
 	if fault != nil && len(a.cfg.Offers) > 0 && fit.OffersCouldHold(a.cfg.Offers, spec, part.Name, a.cluster.Expand) {
 		return nil
 	}
+	if fault != nil && !strict && mayWaitHeld(spec, fault.Reason) {
+		return nil
+	}
 	if fault != nil && (strict || !fault.OnlyCPUs) {
 		return core.Errorf(core.Invalid, "%s", fault.Text).Because(fault.Reason)
 	}
 	return nil
+}
+
+// mayWaitHeld reports whether a held job that no node can run is accepted, as in Slurm: it is judged when it is
+// released. Commands say the line that they were called with; a program that says none is told at once.
+func mayWaitHeld(spec *core.Spec, reason string) bool {
+	return spec.Hold && spec.From.Line != "" && (reason == "node_config_unavailable" || reason == "memory_unsatisfiable")
 }
 
 // checkGresExists refuses resources no node has any of.

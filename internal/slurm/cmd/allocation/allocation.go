@@ -110,10 +110,14 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 		return 128 + SignalNumber(a.Ended), false
 	case errors.Is(err, errTooLate):
 		a.Cancel(ctx)
+		text := slurm.ErrorText(a.Busy)
+		if a.Dot != "" && a.talks() { // salloc itself waits in vain; without seconds the server says no
+			text = "Connection timed out"
+		}
+		a.World.Errorf("Unable to allocate resources: %s", text)
 		if a.Dot != "" {
 			a.World.Infof("Job allocation %s has been revoked.", a.Job)
 		}
-		a.World.Errorf("Unable to allocate resources: %s", slurm.ErrorText(a.Busy))
 		return slurm.ExitError, false
 	case err != nil:
 		a.Cancel(ctx)
@@ -190,7 +194,10 @@ func (a *Request) waitStart(ctx context.Context, id core.JobID, giveUp <-chan ti
 }
 
 // talks reports whether waiting is spoken of: who gives it a moment only is told at its end.
-func (a *Request) talks() bool { return !a.Asked.Ask.Quiet && a.Asked.Ask.Immediate == nil }
+func (a *Request) talks() bool {
+	i := a.Asked.Ask.Immediate
+	return !a.Asked.Ask.Quiet && (i == nil || *i > time.Second)
+}
 
 // tellQueued says that the job waits, and first if it would forever.
 func (a *Request) tellQueued(j *client.Job) {
@@ -204,6 +211,9 @@ func (a *Request) tellQueued(j *client.Job) {
 		a.World.Infof("%s", slurm.ErrorText(
 			core.Errorf(core.Conflict, "it cannot start").Because(slurm.ReasonPartitionConfig)))
 	default:
+	}
+	if a.Asked.Spec.Hold {
+		a.World.Infof("Job is in held state, pending scheduler release")
 	}
 	if a.Pending != nil {
 		a.Pending(a.Job)

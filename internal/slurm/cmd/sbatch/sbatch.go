@@ -162,6 +162,8 @@ func prepare(w *cmd.World, args []string) ([]*slurm.Request, []byte, error) {
 	for k := range count {
 		r := slurm.NewRequest(slurm.Sbatch, w.Now(), w.Dir)
 		r.ReadFile = os.ReadFile
+		value, ignore := w.Lookup("SBATCH_IGNORE_PBS")
+		r.Ask.IgnorePBS = probe.Ask.IgnorePBS || ignore && slurm.FlagOn(value)
 		if k > 0 {
 			if err := r.Inherit(all[0]); err != nil {
 				return nil, nil, err
