@@ -199,7 +199,7 @@ func TestLaunchWaitsForItsCommit(t *testing.T) {
 	<-launched
 }
 
-// A step of a job that ends before the hub hears of either is not launched.
+// A step of a job of whose end the hub has heard is not launched after the kill.
 func TestLaunchOfAnEndedJobIsRefused(t *testing.T) {
 	t.Parallel()
 	l, a, _ := allocation(t)
@@ -208,16 +208,11 @@ func TestLaunchOfAnEndedJobIsRefused(t *testing.T) {
 	l.awaitState(id, core.Running)
 	all := l.makeStep(id)
 	do(l, &state.Cancel{By: ann, Job: id})
-	launched := make(chan error)
-	go func() {
-		_, err := l.hub.LaunchStep(all, 0, "token")
-		launched <- err
-	}()
 	l.release()
-	if err := <-launched; core.CodeOf(err) != core.Conflict {
+	a.want(wire.TypeKill)
+	if _, err := l.hub.LaunchStep(all, 0, "token"); core.CodeOf(err) != core.Conflict {
 		t.Errorf("launch: %v", err)
 	}
-	a.want(wire.TypeKill)
 	a.exchange()
 }
 
