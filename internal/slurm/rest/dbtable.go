@@ -23,7 +23,7 @@ func controlEndpoints() []Endpoint {
 			handle: reconfigure,
 		},
 		{
-			Method: get, Path: base + "/reservations", Slash: true, Summary: "List advance reservations", Query: list,
+			Method: get, Path: base + "/reservations", Slash: true, Summary: "List advance reservations", Query: listQuery,
 			Reply: "openapi_reservation_resp", handle: reserve(listReservations),
 		},
 		{
@@ -35,7 +35,7 @@ func controlEndpoints() []Endpoint {
 			Body: "reservation_desc_msg", Reply: "openapi_reservation_mod_resp", handle: reserve(putReservation),
 		},
 		{
-			Method: get, Path: base + "/reservation/{reservation_name}", Summary: "One advance reservation", Query: list,
+			Method: get, Path: base + "/reservation/{reservation_name}", Summary: "One advance reservation", Query: listQuery,
 			Reply: "openapi_reservation_resp", handle: reserve(showReservation),
 		},
 		{

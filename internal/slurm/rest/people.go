@@ -329,6 +329,7 @@ func qosRecord(q *core.QOS) *schema.Record {
 	switch q.PreemptMode {
 	case core.PreemptCancel, core.PreemptRequeue, core.PreemptSuspend:
 		mode = []string{strings.ToUpper(string(q.PreemptMode))}
+	default:
 	}
 	l := &q.Limits
 	return schema.New("qos").Set("name", string(q.Name)).Set("id", small(q.ID)).Set("description", q.Description).

@@ -119,6 +119,7 @@ func StatusOf(err error) int {
 		return http.StatusTooManyRequests
 	case core.Unavailable:
 		return http.StatusServiceUnavailable
+	case core.Internal: // and errors that have no code
 	}
 	var p *problem
 	if errors.As(err, &p) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// list is the query of listings that may be asked for only if they have changed.
-var list = []string{"update_time", "flags"}
+// listQuery is the query of listings that may be asked for only if they have changed.
+var listQuery = []string{"update_time", "flags"}
 
 const (
 	get    = http.MethodGet
@@ -26,7 +26,7 @@ func jobEndpoints() []Endpoint {
 			Reply: "openapi_ping_array_resp", handle: ping,
 		},
 		{
-			Method: get, Path: "/slurm/{version}/jobs", Slash: true, Summary: "List jobs", Query: list,
+			Method: get, Path: "/slurm/{version}/jobs", Slash: true, Summary: "List jobs", Query: listQuery,
 			Reply: "openapi_job_info_resp", handle: listJobs,
 		},
 		{
@@ -47,7 +47,7 @@ func jobEndpoints() []Endpoint {
 		},
 		{
 			Method: get, Path: "/slurm/{version}/job/{job_id}", Summary: "One job, or an array and its started tasks",
-			Query: list, Reply: "openapi_job_info_resp", handle: showJob,
+			Query: listQuery, Reply: "openapi_job_info_resp", handle: showJob,
 		},
 		{
 			Method: post, Path: "/slurm/{version}/job/{job_id}", Summary: "Change a job", Body: "job_desc_msg",
@@ -58,7 +58,7 @@ func jobEndpoints() []Endpoint {
 			Query: []string{"signal", "flags"}, Reply: "openapi_kill_job_resp", handle: cancelJob,
 		},
 		{
-			Method: get, Path: "/slurm/{version}/nodes", Slash: true, Summary: "List nodes", Query: list,
+			Method: get, Path: "/slurm/{version}/nodes", Slash: true, Summary: "List nodes", Query: listQuery,
 			Reply: "openapi_nodes_resp", handle: listNodes,
 		},
 		{
@@ -66,7 +66,7 @@ func jobEndpoints() []Endpoint {
 			Body: "update_node_msg", Reply: "openapi_resp", handle: updateListed,
 		},
 		{
-			Method: get, Path: "/slurm/{version}/node/{node_name}", Summary: "One node", Query: list,
+			Method: get, Path: "/slurm/{version}/node/{node_name}", Summary: "One node", Query: listQuery,
 			Reply: "openapi_nodes_resp", handle: showNode,
 		},
 		{
@@ -78,11 +78,11 @@ func jobEndpoints() []Endpoint {
 			handle: deleteNode,
 		},
 		{
-			Method: get, Path: "/slurm/{version}/partitions", Slash: true, Summary: "List partitions", Query: list,
+			Method: get, Path: "/slurm/{version}/partitions", Slash: true, Summary: "List partitions", Query: listQuery,
 			Reply: "openapi_partition_resp", handle: listPartitions,
 		},
 		{
-			Method: get, Path: "/slurm/{version}/partition/{partition_name}", Summary: "One partition", Query: list,
+			Method: get, Path: "/slurm/{version}/partition/{partition_name}", Summary: "One partition", Query: listQuery,
 			Reply: "openapi_partition_resp", handle: showPartition,
 		},
 	}
