@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
@@ -49,7 +50,12 @@ var AcctFields = []AcctField{
 	{"ExitCode", 8, func(r *AcctRow) string { return exitText(r.Exit()) }},
 	{"Flags", 19, blank},
 	{"GID", 6, ofJob(func(j *client.Job) string { return num(j.Spec.GID) })},
-	{"Group", 9, ofJob(func(j *client.Job) string { return num(j.Spec.GID) })},
+	{"Group", 9, ofJob(func(j *client.Job) string {
+		if g, err := account.GroupByGID(j.Spec.GID); err == nil {
+			return g.Name
+		}
+		return num(j.Spec.GID)
+	})},
 	{"JobID", -12, func(r *AcctRow) string { return rowID(r, jobRecordName(&r.Job.Job)) }},
 	{"JobIDRaw", -12, func(r *AcctRow) string { return rowID(r, num(r.Job.ID)) }},
 	{"JobName", 10, stepOrJobName},
