@@ -177,6 +177,9 @@ func same(t *testing.T, script, task *client.Submit) {
 	}
 	of := func(s *core.Spec) common {
 		x, nodes := s.More(), max(1, s.Shape.NodesMin)
+		if each := s.Shape.TasksPerNode; s.Shape.NodesMin == 0 && each > 0 {
+			nodes = max(1, (s.Shape.Tasks+each-1)/each)
+		}
 		per := s.Shape.TasksPerNode
 		if per == 0 {
 			per = (max(1, s.Shape.Tasks) + nodes - 1) / nodes

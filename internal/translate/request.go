@@ -52,11 +52,15 @@ func (c *scriptConversion) request() {
 		if s.NodesMax > s.NodesMin {
 			c.notes.add(Differs, d.String(), "nodes is a number: the least that will do")
 		}
-		if d.Value != strconv.Itoa(c.nodes) {
+		if d.Value != strconv.Itoa(c.nodes) || s.TasksPerNode > 0 && s.Tasks > s.TasksPerNode {
 			c.keep(d)
 		}
 	}
 	perNode := int64(s.TasksPerNode)
+	if _, ok := c.given["nodes"]; !ok && s.NodesMin == 0 && perNode > 0 && int64(s.Tasks) > perNode {
+		c.nodes = int((int64(s.Tasks) + perNode - 1) / perNode) // as many as its tasks need
+		c.out.set("nodes", c.nodes)
+	}
 	if perNode == 0 {
 		perNode = (int64(max(1, s.Tasks)) + int64(c.nodes) - 1) / int64(c.nodes)
 	}
@@ -89,11 +93,23 @@ func (c *scriptConversion) tasks(s *core.Shape, perNode, cpus int64) {
 	}
 	c.keepFamily("tasks")
 	if _, ok := c.given["nodes"]; !ok && s.Tasks > 1 && s.NodesMin == 0 {
-		c.notes.add(Differs, "--nodes", "was left to the cluster; a configuration has nodes, here 1")
+		c.leftNodes()
 	}
 	if perNode > 1 {
-		c.srun = append(c.srun, fmt.Sprintf("SLURM_NTASKS=%d", max(int64(s.Tasks), perNode*int64(c.nodes))),
+		tasks := perNode * int64(c.nodes)
+		if _, ok := c.given["ntasks"]; ok {
+			tasks = int64(s.Tasks)
+		}
+		c.srun = append(c.srun, fmt.Sprintf("SLURM_NTASKS=%d", tasks),
 			fmt.Sprintf("SLURM_CPUS_PER_TASK=%d", max(1, s.CPUsPerTask)), fmt.Sprintf("SLURM_NTASKS_PER_NODE=%d", perNode))
+	}
+}
+
+// leftNodes notes, once, that the script does not say on how many nodes it is.
+func (c *scriptConversion) leftNodes() {
+	if !c.nodesNoted {
+		c.nodesNoted = true
+		c.notes.add(Differs, "--nodes", fmt.Sprintf("was left to the cluster; a configuration has nodes, here %d", c.nodes))
 	}
 }
 
@@ -137,9 +153,27 @@ func (c *scriptConversion) gpus(s *core.Shape, perNode int64) int64 {
 	times(node, 1)
 	times(s.Wide().GPUsPerSocket, int64(max(1, s.Wide().Sockets)))
 	times(task, perNode)
+	uneven := func(option string, all, each int64) {
+		if d, ok := c.given[option]; ok && each*int64(c.nodes) != all {
+			c.notes.add(Differs, d.String(), fmt.Sprintf("the nodes of a run are alike: %d GPUs on each of %d, %d in all", each,
+				c.nodes, each*int64(c.nodes)))
+		}
+	}
+	for _, g := range task {
+		if g.Name == "gpu" && s.Tasks > 0 {
+			uneven("gpus-per-task", g.Count*int64(s.Tasks), g.Count*perNode)
+		}
+	}
 	for _, g := range job {
-		g.Count = (g.Count + int64(c.nodes) - 1) / int64(c.nodes)
+		all := g.Count
+		g.Count = (all + int64(c.nodes) - 1) / int64(c.nodes)
 		list = append(list, g)
+		if g.Name == "gpu" {
+			uneven("gpus", all, g.Count)
+		}
+		if _, ok := c.given["nodes"]; !ok && all > 1 && s.NodesMin == 0 {
+			c.leftNodes()
+		}
 	}
 	exact := true
 	for _, o := range families["gpus"] {

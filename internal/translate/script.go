@@ -29,8 +29,9 @@ type scriptConversion struct {
 	lines []string          // likewise, as lines
 	srun  []string          // variables that tell srun in the commands what it was told before
 
-	nodes     int
-	contained bool
+	nodes      int
+	nodesNoted bool // that the script does not say how many
+	contained  bool
 }
 
 func (c *scriptConversion) keep(d slurm.Directive) {

@@ -201,6 +201,9 @@ func (c *taskConversion) restore(lines []string) {
 	for _, d := range parts[0] {
 		drop = append(drop, familyOf(d.Option)...)
 	}
+	if nodesByTasks(parts[0]) > 1 { // where the script says it itself, that is kept, too
+		drop = append(drop, "nodes")
+	}
 	var out []slurm.Directive
 	for _, d := range c.options {
 		if !contains(drop, d.Option) {
@@ -219,6 +222,24 @@ func (c *taskConversion) restore(lines []string) {
 		c.options = append(c.options, slurm.Directive{Option: hetjob})
 		c.options = append(c.options, list...)
 	}
+}
+
+// nodesByTasks is how many nodes the tasks of options need, where they say how many a node has; 0: they do not.
+func nodesByTasks(list []slurm.Directive) int {
+	var tasks, each int
+	for _, d := range list {
+		switch n, err := strconv.Atoi(d.Value); {
+		case err != nil:
+		case d.Option == "ntasks":
+			tasks = n
+		case d.Option == "ntasks-per-node":
+			each = n
+		}
+	}
+	if each <= 0 {
+		return 0
+	}
+	return (tasks + each - 1) / each
 }
 
 // hetjob stands among the options where another component begins.
