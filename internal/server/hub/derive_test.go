@@ -103,6 +103,11 @@ func TestDerive(t *testing.T) {
 			running, with(job("a!", "b"), ended(core.Cancelled)), toldKill, nil, "b:finish",
 			toldFinish,
 		},
+		"batch step ended before others, which have ended now": {
+			with(running, ended(core.Completed)),
+			with(with(running, ended(core.Completed)), func(j *core.Job) { j.Usage.MaxRSS = 1 }), toldKill, nil,
+			"a:finish b:finish", toldFinish,
+		},
 		"and a step of it runs": {
 			running, with(job("a!", "b"), ended(core.Completed)), 0, steps, "b:kill",
 			toldKill,
