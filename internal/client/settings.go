@@ -56,14 +56,10 @@ func SettingsFromEnv() (Settings, error) {
 		CA:      os.Getenv("BIREME_CA"),
 		Token:   os.Getenv("BIREME_TOKEN"),
 		Project: os.Getenv("BIREME_PROJECT"),
-		Timeout: DefaultTimeout,
 	}
-	if text := os.Getenv("BIREME_TIMEOUT"); text != "" {
-		d, err := parseTimeout(text)
-		if err != nil {
-			return s, err
-		}
-		s.Timeout = d
+	var err error
+	if s.Timeout, err = TimeoutFromEnv(); err != nil {
+		return s, err
 	}
 	if len(s.Servers) == 0 || s.Project == "" {
 		if err := s.fromFile(ConfigPath()); err != nil {
@@ -90,6 +86,15 @@ func ConfigPath() string {
 		dir = filepath.Join(home, ".config")
 	}
 	return filepath.Join(dir, "bireme", "config.yml")
+}
+
+// TimeoutFromEnv is BIREME_TIMEOUT, or the default.
+func TimeoutFromEnv() (time.Duration, error) {
+	text := os.Getenv("BIREME_TIMEOUT")
+	if text == "" {
+		return DefaultTimeout, nil
+	}
+	return parseTimeout(text)
 }
 
 func parseTimeout(text string) (time.Duration, error) {

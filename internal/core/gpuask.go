@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"bireme.dev/bireme/internal/core/gpuname"
 )
 
 // GPUAsk says which GPUs will do. Empty fields ask for nothing.
@@ -20,6 +22,9 @@ type GPUAsk struct {
 // GB programs see 22.5, so up to 7 % may be missing. What nothing is known of does not fit who asks for it; of a fake
 // one neither maker nor capability is asked.
 func (a *GPUAsk) Fits(typ, vendor string, memory Bytes, capability int32) bool {
+	if vendor == "" && a.Vendor != "" {
+		vendor = gpuname.Vendor(typ) // the settings name it, and nobody looked at the device
+	}
 	return (capability >= a.Capability || vendor == "fake") &&
 		(a.Vendor == "" || a.Vendor == vendor || vendor == "fake") &&
 		(len(a.Names) == 0 || slices.ContainsFunc(a.Names, func(n string) bool { return strings.EqualFold(n, typ) })) &&

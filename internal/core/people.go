@@ -1,5 +1,7 @@
 package core
 
+import "cmp"
+
 // User is a person or a program that acts. UnixName is who its processes run as; a user without one runs containers
 // only.
 type User struct {
@@ -192,14 +194,4 @@ type Run struct {
 }
 
 // DecidingJob is the job by which a run that has ended is judged.
-func (r *Run) DecidingJob() JobID {
-	switch {
-	case r.FailedTask != 0:
-		return r.FailedTask
-	case r.StoppedTask != 0:
-		return r.StoppedTask
-	case len(r.Jobs) == 0:
-		return 0
-	}
-	return r.Jobs[0]
-}
+func (r *Run) DecidingJob() JobID { return cmp.Or(r.FailedTask, r.StoppedTask, r.Jobs[0]) }

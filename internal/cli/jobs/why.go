@@ -85,7 +85,11 @@ func (a why) waiting(ctx context.Context, c *client.Client, b *strings.Builder, 
 		fmt.Fprintf(b, "  expected start: %s%s, in %s%s (%s)\n", about, app.Clock(w.Expected), about,
 			app.Span(max(0, w.Expected.Sub(now))), kind)
 	} else {
-		b.WriteString("  expected start: not known\n")
+		b.WriteString("  expected start: not known")
+		if w.Reason == core.ReasonResources || w.Reason == core.ReasonPriority {
+			b.WriteString(", as a job before it has no time limit or is being ended")
+		}
+		b.WriteString("\n")
 	}
 	if w.Priority != nil {
 		fmt.Fprintf(b, "  priority:       %s\n", priorityText(w.Priority))

@@ -111,6 +111,14 @@ func Connect(a *app.App, project string, other func() (*client.Client, error), o
 		return nil, err
 	}
 	e := f.find(project)
+	lone := env("DSTACK_SERVER_URL")
+	switch {
+	case lone != "" && e != nil: // as dstack's CLI, which does not say so
+		a.Note("DSTACK_SERVER_URL is not used, because DSTACK_TOKEN is not set; the server is %s, of project %s", e.URL,
+			e.Name)
+	case lone != "":
+		return nil, app.Usagef("DSTACK_SERVER_URL is set, but DSTACK_TOKEN is not: set both, or neither")
+	}
 	switch {
 	case e == nil && len(f.Projects) == 0:
 		return other()
@@ -137,8 +145,12 @@ func dial(at, token, project string, opts []client.Option) (*client.Client, erro
 		}
 		at = "http+insecure" + strings.TrimPrefix(at, "http")
 	}
+	timeout, err := client.TimeoutFromEnv()
+	if err != nil {
+		return nil, err
+	}
 	return client.New(client.Settings{
-		Servers: []string{at}, Token: token, Project: project, Timeout: client.DefaultTimeout, CA: os.Getenv("BIREME_CA"),
+		Servers: []string{at}, Token: token, Project: project, Timeout: timeout, CA: os.Getenv("BIREME_CA"),
 	}, opts...)
 }
 

@@ -178,9 +178,13 @@ func (a *Jobs) explain(v *view.Viewer, out *client.Job, j *core.Job) {
 }
 
 // notPast is the expected start of a job that still waits. One that the plan had for a moment ago, as behind an advance
-// reservation whose nodes were freed late, is a guess by now: as soon as there is a pass.
+// reservation whose nodes were freed late, is a guess by now: as soon as there is a pass. An estimate that did not come
+// true says nothing: the job waits for something whose end nobody knows.
 func notPast(expected core.Time, estimate bool, now core.Time) (core.Time, bool) {
-	if expected < now {
+	switch {
+	case estimate && expected <= now:
+		return 0, false
+	case expected < now:
 		return now, true
 	}
 	return expected, estimate
