@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/nodenotes"
 )
 
 // Paths of the native API.
@@ -270,6 +271,9 @@ type UpdateNode struct {
 	Reason string        `json:"reason,omitempty"`
 	// ResumeAfter is how long a node that is down or drained stays so; negative: until somebody says otherwise.
 	ResumeAfter core.Seconds `json:"resume_after,omitempty"`
+	// Strict refuses a state that makes no sense for the node as it is, as Slurm does.
+	Strict bool              `json:"strict,omitempty"`
+	Change *nodenotes.Change `json:"change,omitempty"`
 }
 
 // NewStep is the body of POST /api/v1/jobs/{id}/steps: srun inside an allocation.

@@ -1,6 +1,10 @@
 package core
 
-import "strings"
+import (
+	"strings"
+
+	"bireme.dev/bireme/internal/core/nodenotes"
+)
 
 // Node is a machine that runs steps. What changes by the second (load, free memory, when it was last heard) is not
 // here: the hub knows it and never bothers the engine with it.
@@ -31,10 +35,11 @@ type Node struct {
 	ResumeAt    Time        `json:"resume_at,omitempty"` // it is taken back into service by then
 	Blocks      int32       `json:"blocks,omitempty"`    // it is split into, for jobs that take whole ones; 0: it is not
 	// Faults are those for which it takes no new jobs.
-	Faults  []NodeFault `json:"faults,omitempty"`
-	Restart *Restart    `json:"restart,omitempty"` // with NodeReboot or NodeRebooting
-	Pin     *NodePin    `json:"pin,omitempty"`     // nil: it has not joined
-	Leaving bool        `json:"leaving,omitempty"` // it is forgotten when its jobs have ended
+	Faults  []NodeFault      `json:"faults,omitempty"`
+	Restart *Restart         `json:"restart,omitempty"` // with NodeReboot or NodeRebooting
+	Pin     *NodePin         `json:"pin,omitempty"`     // nil: it has not joined
+	Leaving bool             `json:"leaving,omitempty"` // it is forgotten when its jobs have ended
+	Notes   *nodenotes.Notes `json:"notes,omitempty"`   // what an administrator has written of it
 }
 
 // NodePin is the key a node is known by. A certificate of ours with any other key is refused, so a key that is replaced
@@ -211,17 +216,16 @@ type Partition struct {
 
 // PartitionExtra is what few partitions have.
 type PartitionExtra struct {
-	AllocNodes    string        `json:"alloc_nodes,omitempty"`      // hosts from which jobs may be submitted; empty: all
-	Alternate     PartitionName `json:"alternate,omitempty"`        // takes the jobs while this one takes none
-	CPUBind       string        `json:"cpu_bind,omitempty"`         // of steps that do not say, in Slurm's words
-	DefMemPerNode Bytes         `json:"def_mem_per_node,omitempty"` // in place of DefMemPerCPU
-	DefCPUsPerGPU int32         `json:"def_cpus_per_gpu,omitempty"`
-	DefMemPerGPU  Bytes         `json:"def_mem_per_gpu,omitempty"`
-	NoRoot        bool          `json:"no_root,omitempty"`   // root submits no jobs
-	Hidden        bool          `json:"hidden,omitempty"`    // left out of listings, unless they are of all
-	OverTime      Seconds       `json:"over_time,omitempty"` // that jobs may exceed their limit by; Forever: without end
-	// BillingWeights are what its resources cost, as they were written.
-	BillingWeights string `json:"billing_weights,omitempty"`
+	AllocNodes     string        `json:"alloc_nodes,omitempty"`      // hosts from which jobs may be submitted; empty: all
+	Alternate      PartitionName `json:"alternate,omitempty"`        // takes the jobs while this one takes none
+	CPUBind        string        `json:"cpu_bind,omitempty"`         // of steps that do not say, in Slurm's words
+	DefMemPerNode  Bytes         `json:"def_mem_per_node,omitempty"` // in place of DefMemPerCPU
+	DefCPUsPerGPU  int32         `json:"def_cpus_per_gpu,omitempty"`
+	DefMemPerGPU   Bytes         `json:"def_mem_per_gpu,omitempty"`
+	NoRoot         bool          `json:"no_root,omitempty"`         // root submits no jobs
+	Hidden         bool          `json:"hidden,omitempty"`          // left out of listings, unless they are of all
+	OverTime       Seconds       `json:"over_time,omitempty"`       // that jobs may exceed their limit by
+	BillingWeights string        `json:"billing_weights,omitempty"` // what its resources cost, as written
 }
 
 // NoNodes is the node list of a partition that has none.

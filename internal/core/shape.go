@@ -40,12 +40,6 @@ func (s *Shape) Derive() error {
 	return nil
 }
 
-// AsksGPUs reports whether the shape has GPUs, in any of the ways to ask for them.
-func (s *Shape) AsksGPUs() bool {
-	m := s.Wide()
-	return len(m.GPUs)+len(m.GPUsPerTask)+len(m.GPUsPerSocket) > 0 || CountGres(s.Gres, "gpu") > 0
-}
-
 // derivation is a shape with its counts of GPUs: of the job, a task and a node.
 type derivation struct {
 	*Shape

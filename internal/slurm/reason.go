@@ -66,6 +66,8 @@ const (
 	ReasonTaskMemory        = "task_memory"
 	ReasonCPUBind           = "cpu_bind"
 	ReasonBillingWeights    = "invalid_billing_weights"
+	ReasonFeatures          = "features_not_available"
+	ReasonNodeState         = "invalid_node_state"
 )
 
 // texts are Slurm's, by reason.
@@ -73,6 +75,8 @@ var texts = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		ReasonInvalidPartition: "Invalid partition name specified",
 		ReasonBillingWeights:   "Invalid TRESBillingWeights specification",
+		ReasonNodeState:        "Invalid node state specified",
+		ReasonFeatures:         "Active features not subset of available features",
 		ReasonNoPartition:      "No partition specified or system default partition",
 		ReasonAccessDenied:     "Access/permission denied",
 		ReasonGroupDenied:      "User's group not permitted to use this partition",

@@ -32,6 +32,7 @@ var pastViewer = map[string]string{
 	"jobs.keepCron":         "of jobs that the caller named and sees",
 	"selection.MayBeArray":  "which way to search; the search itself uses the viewer",
 	"nodes.meet":            "administrators only",
+	"nodes.checkState":      "administrators only",
 	"nodes.NodeEvents":      "filtered by the viewer there",
 	"nodes.nodeView":        "behind viewer.nodes or a fleet that the caller sees",
 	"people.NewProject":     "the record the caller made",

@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/core/nodenotes"
 	"bireme.dev/bireme/internal/slurm"
 )
 
@@ -275,12 +276,23 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 	if n.FreeMem > 0 {
 		freeMem = num(slurm.InMiB(n.FreeMem))
 	}
-	features := orNull(strings.Join(n.Features, ","))
+	notes := nodenotes.Notes{}
+	if n.Notes != nil {
+		notes = *n.Notes
+	}
+	available := n.Features
+	if notes.Available != nil {
+		available = notes.Available
+	}
+	bind := ""
+	if notes.CPUBind != "" {
+		bind = "CpuBind=" + bindText(notes.CPUBind) + " "
+	}
 	lines := []string{
-		fmt.Sprintf("NodeName=%s Arch=%s CoresPerSocket=%d ", n.Name, cmp.Or(n.Host.Arch, "(null)"), c),
+		fmt.Sprintf("NodeName=%s Arch=%s %sCoresPerSocket=%d ", n.Name, cmp.Or(n.Host.Arch, "(null)"), bind, c),
 		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=%.2f", n.AllocCPUs, n.Hardware.CPUs, n.Hardware.CPUs, n.Load),
-		"AvailableFeatures=" + features,
-		"ActiveFeatures=" + features,
+		"AvailableFeatures=" + orNull(strings.Join(available, ",")),
+		"ActiveFeatures=" + orNull(strings.Join(n.Features, ",")),
 		"Gres=" + orNull(nodeGres(&n.Hardware)),
 	}
 	if o.Detail {
@@ -314,6 +326,12 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 	if n.Reason != "" {
 		lines = append(lines, fmt.Sprintf("Reason=%s [%s@%s]", n.Reason, cmp.Or(string(n.ReasonBy), "slurm"),
 			TimeText(n.ReasonAt, "Unknown")))
+	}
+	if notes.Comment != "" {
+		lines = append(lines, "Comment="+notes.Comment)
+	}
+	if notes.Extra != "" {
+		lines = append(lines, "Extra="+notes.Extra)
 	}
 	if n.Reservation != "" {
 		lines = append(lines, "ReservationName="+n.Reservation)

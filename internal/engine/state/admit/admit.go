@@ -261,7 +261,7 @@ func (a *Admission) fillDefaults(spec *core.Spec, part *cluster.Partition) error
 
 // defaultsPerGPU gives CPUs and memory to a request for GPUs that names none, where the partition says how many.
 func defaultsPerGPU(sh *core.Shape, part *cluster.Partition) {
-	if part.DefCPUsPerGPU == 0 && part.DefMemPerGPU == 0 || !sh.AsksGPUs() {
+	if part.DefCPUsPerGPU == 0 && part.DefMemPerGPU == 0 || !asksGPUs(sh) {
 		return
 	}
 	m := *sh.Wide()
@@ -272,6 +272,12 @@ func defaultsPerGPU(sh *core.Shape, part *cluster.Partition) {
 		m.MemPerGPU = part.DefMemPerGPU
 	}
 	sh.More = &m
+}
+
+// asksGPUs reports whether a request is for GPUs, in any of the ways to ask for them.
+func asksGPUs(sh *core.Shape) bool {
+	m := sh.Wide()
+	return len(m.GPUs)+len(m.GPUsPerTask)+len(m.GPUsPerSocket) > 0 || core.CountGres(sh.Gres, "gpu") > 0
 }
 
 // defaultMemory gives memory to a request that names none: what the partition says, else the cluster.

@@ -26,10 +26,15 @@ func (ed *Editor) Put(want *core.Node) *core.Node {
 	if old, ok := ed.rec.Node(n.Name); ok {
 		c := *old
 		c.Weight, c.Features, c.Cloud = n.Weight, n.Features, n.Cloud
+		stale := c.Notes != nil && c.Notes.Available != nil // the file says which there are
+		if stale {
+			notes := *c.Notes
+			notes.Available, c.Notes = nil, &notes
+		}
 		if old.Flags.Has(core.NodeUnknown) && n.Hardware.CPUs > 0 { // nobody knows better yet
 			c.Hardware, c.Host = n.Hardware, n.Host
 		}
-		if !SameRegistration(old, &c) || c.Weight != old.Weight || c.Cloud != old.Cloud {
+		if !SameRegistration(old, &c) || c.Weight != old.Weight || c.Cloud != old.Cloud || stale {
 			edit := ed.EditRecord(&c)
 			edit.Commit("")
 		}

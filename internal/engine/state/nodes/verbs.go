@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/nodenotes"
 	"bireme.dev/bireme/internal/engine/state/named"
 )
 
@@ -20,6 +21,7 @@ type Request struct {
 	System bool // by Bireme itself (unkillable step, failed prolog), not a person
 	// ResumeAfter is when a node that is down or drained is resumed; 0: as it was, negative: not by itself.
 	ResumeAfter core.Seconds
+	Change      *nodenotes.Change `json:",omitempty"`
 }
 
 // SystemUser is who does what nobody asked for: a drain of ours, and its end.
@@ -45,13 +47,17 @@ func (ed *Editor) Update(in *Request) error {
 	if err := edit.setResumeTime(in); err != nil {
 		return err
 	}
+	if err := edit.change(in.Change); err != nil {
+		return err
+	}
 	if in.Reason != "" {
 		next.Reason, next.ReasonBy, next.ReasonAt = in.Reason, in.By.User, ed.rec.Now()
 		if in.System {
 			next.ReasonBy = SystemUser
 		}
 	}
-	if next.Flags == n.Flags && next.Reason == n.Reason && next.ReasonBy == n.ReasonBy && next.ResumeAt == n.ResumeAt &&
+	if in.Change == nil && next.Flags == n.Flags && next.Reason == n.Reason &&
+		next.ReasonBy == n.ReasonBy && next.ResumeAt == n.ResumeAt &&
 		len(next.Hardware.Sick) == len(n.Hardware.Sick) && len(next.Faults) == len(n.Faults) {
 		return nil
 	}

@@ -116,14 +116,43 @@ func (a *Nodes) Update(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 			"nodes cannot be restarted: the settings name no program for it (reboot.program; RebootProgram in slurm.conf)").
 			Because("no_reboot_program")
 	}
+	if in.Strict && who.Admin { // others are refused by the engine
+		if err := a.checkState(core.NodeName(r.PathValue("name")), verb); err != nil {
+			return nil, err
+		}
+	}
 	_, err := engine.Do(r.Context(), a.Engine, &state.UpdateNode{
 		By: who.Identity, Node: core.NodeName(r.PathValue("name")), State: verb,
-		Next: next, Reason: in.Reason, ResumeAfter: in.ResumeAfter,
+		Next: next, Reason: in.Reason, ResumeAfter: in.ResumeAfter, Change: in.Change,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return call.OK{}, nil
+}
+
+// checkState refuses a state that makes no sense for a node as it is.
+func (a *Nodes) checkState(name core.NodeName, verb core.NodeVerb) error {
+	n, ok := a.Engine.Snapshot().Node(name)
+	if !ok {
+		return nil // the engine says so
+	}
+	power := &a.Settings().Power
+	senseless := false
+	switch verb {
+	case core.VerbResume:
+		senseless = n.Usable() && !n.Flags.Has(core.NodeReboot)
+	case core.VerbPowerUp:
+		senseless = !n.Flags.Any(core.Asleep | core.NodePowerDown)
+	case core.VerbPowerDown, core.VerbPowerDownASAP, core.VerbPowerDownForce:
+		senseless = power.SuspendProgram == "" && !n.Cloud
+	default:
+	}
+	if senseless {
+		return core.Errorf(core.Conflict, "node %s is in state %s: %s makes no sense", name, n.Flags,
+			verb).Because("invalid_node_state")
+	}
+	return nil
 }
 
 // Remove forgets a node. With gone=1 the caller knows that nothing of it runs any more.

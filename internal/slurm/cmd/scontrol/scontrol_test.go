@@ -233,9 +233,11 @@ func TestChanges(t *testing.T) {
 			args:  "update nodename=n[001-002] state=drain reason=x",
 			nodes: []client.UpdateNode{{State: "drain", Reason: "x"}, {State: "drain", Reason: "x"}},
 		},
-		{args: "update nodename=n003 state=resume", nodes: []client.UpdateNode{{State: "resume"}}},
+		{args: "update nodename=n003 state=resume", nodes: []client.UpdateNode{{State: "resume", Strict: true}}},
 		{args: "update nodename=n003 state=fail reason=ecc", nodes: []client.UpdateNode{{State: "fail", Reason: "ecc"}}},
-		{args: "update nodename=n003 state=POWER_DOWN_ASAP", nodes: []client.UpdateNode{{State: "power_down_asap"}}},
+		{args: "update nodename=n003 state=POWER_DOWN_ASAP", nodes: []client.UpdateNode{
+			{State: "power_down_asap", Strict: true},
+		}},
 		{args: "reboot ASAP nextstate=RESUME reason=kernel n[001-002]", nodes: []client.UpdateNode{
 			{State: "reboot_asap", Next: "resume", Reason: "kernel"}, {State: "reboot_asap", Next: "resume", Reason: "kernel"},
 		}},

@@ -96,6 +96,11 @@ func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) in
 		}
 		switch p.key {
 		case "state":
+			if strings.EqualFold(p.value, "NORESP") { // whether a node answers is seen
+				continue
+			}
+			word := strings.ToUpper(p.value)
+			u.Strict = word == "RESUME" || strings.HasPrefix(word, "POWER_")
 			action, ok := nodeActions[strings.ToUpper(p.value)]
 			if !ok {
 				fmt.Fprintf(s.w.Err, "Invalid input: %s\nRequest aborted\nValid states are: NoResp DRAIN FAIL FUTURE RESUME "+
@@ -113,7 +118,16 @@ func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) in
 			}
 			u.ResumeAfter = after
 		default:
-			fmt.Fprintf(s.w.Err, "Update of this parameter is not supported: %s\nRequest aborted\n", p.text)
+			known, lines := nodeKey(u, p)
+			if known && len(lines) == 0 {
+				continue
+			}
+			if !known {
+				lines = []string{fmt.Sprintf("Update of this parameter is not supported: %s\nRequest aborted", p.text)}
+			}
+			for _, l := range lines {
+				fmt.Fprintln(s.w.Err, l)
+			}
 			return slurm.ExitError
 		}
 	}
