@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -253,6 +254,22 @@ func Hosts(expr string) ([]string, error) { return hostlist.Expand(expr, maxHost
 
 // MinJobAge is how long listings of live jobs still show one that has ended, as Slurm's setting of that name.
 const MinJobAge = 5 * time.Minute
+
+// GroupIDs are the numbers of groups given by number or name; bad is the first that is neither.
+func GroupIDs(words []string) (ids []uint32, bad string) {
+	for _, word := range words {
+		n, err := strconv.ParseUint(word, 10, 32)
+		if err != nil {
+			g, err := account.GroupByName(word)
+			if err != nil {
+				return nil, word
+			}
+			n = uint64(g.GID)
+		}
+		ids = append(ids, uint32(n))
+	}
+	return ids, ""
+}
 
 // GroupName finds a group's name, or "".
 func GroupName(gid uint32) string {

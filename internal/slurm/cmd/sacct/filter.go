@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
@@ -51,17 +50,9 @@ func (q *query) setFilters(w *cmd.World, f cmd.Flags) error {
 }
 
 func (q *query) setGroups(w *cmd.World, words []string) error {
-	var ids []uint32
-	for _, word := range words {
-		n, err := strconv.ParseUint(word, 10, 32)
-		if err != nil {
-			g, err := account.GroupByName(word)
-			if err != nil {
-				return fail(w, "Invalid group id: %s", word)
-			}
-			n = uint64(g.GID)
-		}
-		ids = append(ids, uint32(n))
+	ids, bad := cmd.GroupIDs(words)
+	if bad != "" {
+		return fail(w, "Invalid group id: %s", bad)
 	}
 	if len(ids) > 0 {
 		q.only = append(q.only, func(j *client.Job) bool { return slices.Contains(ids, j.Spec.GID) })

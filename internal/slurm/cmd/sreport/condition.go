@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
@@ -147,23 +146,6 @@ func (c *condition) setWindow(s *session, from, until string) {
 		end = start.Add(time.Hour)
 	}
 	c.start, c.end = core.At(start), core.At(end)
-}
-
-// groups are the numbers of the groups named.
-func (s *session) groups(c *condition) (ids []uint32, ok bool) {
-	for _, name := range c.values["groups"] {
-		n, err := strconv.ParseUint(name, 10, 32)
-		if err != nil {
-			g, err := account.GroupByName(name)
-			if err != nil {
-				s.w.Errorf("Invalid group id: %s", name)
-				return nil, false
-			}
-			n = uint64(g.GID)
-		}
-		ids = append(ids, uint32(n))
-	}
-	return ids, true
 }
 
 // exit is what a report leaves with.

@@ -35,12 +35,17 @@ func (s *session) jobReport(args []string) int {
 		return slurm.ExitError
 	}
 	c := s.parse(jobWords, "accounts", args[1:])
-	ids, ok := s.groups(&c)
+	ids, bad := cmd.GroupIDs(c.values["groups"])
+	if bad != "" {
+		s.w.Errorf("Invalid group id: %s", bad)
+		return slurm.ExitError
+	}
+	nodes, ok := s.nodes(&c)
 	if !ok {
 		return slurm.ExitError
 	}
 	f, ok := s.load(&c, client.UsageQuery{
-		IDs: c.values["jobs"], Groups: ids, Nodes: hosts(c.values["nodes"]), Partitions: c.values["partitions"],
+		IDs: c.values["jobs"], Groups: ids, Nodes: nodes, Partitions: c.values["partitions"],
 	})
 	if !ok {
 		return slurm.ExitError
@@ -48,14 +53,19 @@ func (s *session) jobReport(args []string) int {
 	return s.printSizes(&c, f, by)
 }
 
-// hosts are the nodes of host lists.
-func hosts(list []string) (out []string) {
-	for _, expr := range list {
-		if names, err := cmd.Hosts(expr); err == nil {
-			out = append(out, names...)
-		}
+// nodes are those that a condition names; ok is false when a list does not expand: without it the report would be about
+// all nodes.
+func (s *session) nodes(c *condition) (out []string, ok bool) {
+	if len(c.values["nodes"]) == 0 {
+		return nil, true
 	}
-	return out
+	text := strings.Join(c.values["nodes"], ",")
+	out, err := cmd.Hosts(text)
+	if err != nil || len(out) == 0 {
+		s.w.Errorf("Invalid hostlist: %s", text)
+		return nil, false
+	}
+	return out, true
 }
 
 // sizeKey says what jobs are added up by.
@@ -229,6 +239,10 @@ func (s *session) reservationReport(args []string) int {
 		return s.refuseReport(name, "reservation", `"Utilization"`)
 	}
 	c := s.parse(reservationWords, "clusters", args[1:])
+	nodes, ok := s.nodes(&c)
+	if !ok {
+		return slurm.ExitError
+	}
 	f, ok := s.load(&c, client.UsageQuery{})
 	if !ok {
 		return slurm.ExitError
@@ -236,12 +250,12 @@ func (s *session) reservationReport(args []string) int {
 	if len(s.tres) == 0 {
 		f.names = []string{"cpu", "node"}
 	}
-	nodes := hosts(c.values["nodes"])
 	var rows []row
 	for i := range f.usage.Reservations {
 		r := &f.usage.Reservations[i]
 		on := func(n string) bool { return slices.Contains(nodes, n) }
-		if !c.has("names", r.Name) || len(nodes) > 0 && !slices.ContainsFunc(hosts([]string{r.Nodes}), on) {
+		its, _ := cmd.Hosts(r.Nodes) // the server's own list
+		if !c.has("names", r.Name) || len(nodes) > 0 && !slices.ContainsFunc(its, on) {
 			continue
 		}
 		for _, tres := range f.names {

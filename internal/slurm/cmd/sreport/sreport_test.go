@@ -95,3 +95,14 @@ func TestAgainstSlurm(t *testing.T) {
 		})
 	}
 }
+
+// TestBadNodes: a list of nodes that does not expand is refused. A report about all nodes would be taken for theirs.
+func TestBadNodes(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"job sizes nodes=n[1", "reservation util nodes=n[1"} {
+		got := lab(t, day()).Run(t, "sreport", Run, strings.Fields(args))
+		if got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, "Invalid hostlist: n[1") {
+			t.Errorf("sreport %s: %d %q %q", args, got.Code, got.Out, got.Err)
+		}
+	}
+}
