@@ -242,6 +242,9 @@ func dropAssocs(c accounting) (*schema.Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	if list := words(c.Query, "cluster"); len(list) > 0 && !has(list, b.cluster) {
+		return nil, nothingFound("cluster", strings.Join(list, ","))
+	}
 	gone := []string{}
 	for i := range b.policy.Projects {
 		p := &b.policy.Projects[i]

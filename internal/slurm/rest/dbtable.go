@@ -98,7 +98,7 @@ func databaseEndpoints() []Endpoint {
 		},
 		{
 			Method: get, Path: base + "/associations", Slash: true, Summary: "List associations",
-			Query: []string{"account", "user"}, Reply: "openapi_assocs_resp", handle: inDB(listAssocs),
+			Query: []string{"account", "cluster", "user"}, Reply: "openapi_assocs_resp", handle: inDB(listAssocs),
 		},
 		{
 			Method: post, Path: base + "/associations", Slash: true, Summary: "Make or change associations",
@@ -106,15 +106,15 @@ func databaseEndpoints() []Endpoint {
 		},
 		{
 			Method: remove, Path: base + "/associations", Slash: true, Summary: "Remove associations",
-			Query: []string{"account", "user"}, Reply: "openapi_assocs_removed_resp", handle: inDB(dropAssocs),
+			Query: []string{"account", "cluster", "user"}, Reply: "openapi_assocs_removed_resp", handle: inDB(dropAssocs),
 		},
 		{
 			Method: get, Path: base + "/association", Slash: true, Summary: "One association",
-			Query: []string{"account", "user"}, Reply: "openapi_assocs_resp", handle: inDB(showAssoc),
+			Query: []string{"account", "cluster", "user"}, Reply: "openapi_assocs_resp", handle: inDB(showAssoc),
 		},
 		{
 			Method: remove, Path: base + "/association", Slash: true, Summary: "Remove an association",
-			Query: []string{"account", "user"}, Reply: "openapi_assocs_removed_resp", handle: inDB(dropAssocs),
+			Query: []string{"account", "cluster", "user"}, Reply: "openapi_assocs_removed_resp", handle: inDB(dropAssocs),
 		},
 		{
 			Method: get, Path: base + "/qos", Slash: true, Summary: "List qualities of service", Query: []string{"name"},

@@ -84,11 +84,21 @@ func (d *draft) putAccount(in schema.Input) error {
 	if in.Has("organization") {
 		p.Organization = in.Text("organization")
 	}
+	d.unusedOf(in, "coordinators", "flags")
 	d.projects[p.Name] = true
 	return nil
 }
 
-// levelRoles are the roles of Slurm's levels of administrators.
+// unusedOf warns of those fields that a record has and that are not taken over.
+func (d *draft) unusedOf(in schema.Input, names ...string) {
+	for _, n := range names {
+		if len(in.List(n))+len(in.Records(n)) > 0 {
+			d.c.unused(d.c.Endpoint.Path, n)
+		}
+	}
+}
+
+// levelRole is the role of a level of administrators of Slurm's.
 func levelRole(words []string) (*core.Role, error) {
 	role := core.RoleUser
 	for _, w := range words {
@@ -111,6 +121,11 @@ func (d *draft) putUser(in schema.Input) error {
 	if name == "" {
 		return missing("user name")
 	}
+	if old := in.Text("old_name"); old != "" && old != string(name) {
+		return fail(http.StatusBadRequest, 2036, "Requested operation not supported on this system",
+			"old_name: users are not renamed here")
+	}
+	d.unusedOf(in, "coordinators", "flags")
 	change := &client.UpdateUser{}
 	if list := in.List("administrator_level"); len(list) > 0 {
 		role, err := levelRole(list)
@@ -135,6 +150,11 @@ func (d *draft) putUser(in schema.Input) error {
 			return err
 		}
 	}
+	for _, k := range in.Records("wckeys") {
+		if err := d.putKey(withUser(k, string(name))); err != nil {
+			return err
+		}
+	}
 	if *change != (client.UpdateUser{}) {
 		d.after = append(d.after, func() error { return d.c.api.Client.UpdateUser(d.c.Context, name, change) })
 	}
@@ -156,6 +176,10 @@ func (d *draft) putAssoc(in schema.Input) error {
 		return fail(http.StatusBadRequest, 2036, "Requested operation not supported on this system",
 			"cluster "+strconv.Quote(cluster)+": this server keeps the records of one cluster, its own")
 	}
+	if part := in.Text("partition"); part != "" {
+		return fail(http.StatusBadRequest, 2036, "Requested operation not supported on this system",
+			"partition "+strconv.Quote(part)+": associations here are of all partitions")
+	}
 	p := d.account(account)
 	if p == nil {
 		return fail(http.StatusBadRequest, 2045, "Invalid account or account/partition combination specified",
@@ -168,8 +192,8 @@ func (d *draft) putAssoc(in schema.Input) error {
 				p.Parent = ""
 			}
 		}
-		if n := in.Number("shares_raw"); n.IsSet() {
-			p.Shares = int32(small(n.Whole()))
+		if err := readShares(in, &p.Shares); err != nil {
+			return err
 		}
 		return readAssoc(in, &p.Assoc)
 	}
@@ -182,16 +206,28 @@ func (d *draft) putAssoc(in schema.Input) error {
 		slices.SortFunc(p.Members, func(a, b core.Member) int { return strings.Compare(string(a.User), string(b.User)) })
 		at = slices.IndexFunc(p.Members, func(m core.Member) bool { return string(m.User) == user })
 	}
-	if n := in.Number("shares_raw"); n.IsSet() {
-		p.Members[at].Shares = int32(small(n.Whole()))
+	if err := readShares(in, &p.Members[at].Shares); err != nil {
+		return err
 	}
 	return readAssoc(in, &p.Members[at].Assoc)
 }
 
-// setCount takes a limit over; an infinite one is none.
+func readShares(in schema.Input, to *int32) error {
+	n := in.Number("shares_raw")
+	switch {
+	case !n.IsSet():
+	case n.Whole() < 0 || n.Whole() > core.SharesParent:
+		return badField("shares_raw", strconv.FormatInt(n.Whole(), 10))
+	default:
+		*to = int32(n.Whole())
+	}
+	return nil
+}
+
+// readCount takes a limit over; an infinite one is none, and so is -1, as sacctmgr has it.
 func readCount(in schema.Input, name string, to **int64) {
 	switch n := in.Number(name); {
-	case n.IsInfinite():
+	case n.IsInfinite(), n.Whole() < 0:
 		*to = nil
 	case n.IsSet():
 		v := n.Whole()
@@ -199,7 +235,7 @@ func readCount(in schema.Input, name string, to **int64) {
 	}
 }
 
-// readTRES takes amounts over.
+// readTRES takes amounts over; one below 0 is no limit.
 func readTRES(in schema.Input, name string, to *core.TRES) {
 	if !in.Has(name) {
 		return
@@ -210,8 +246,8 @@ func readTRES(in schema.Input, name string, to *core.TRES) {
 		if n := t.Text("name"); n != "" {
 			kind += "/" + n
 		}
-		if kind != "" {
-			list = append(list, core.Amount{Name: strings.ToLower(kind), Count: t.Number("count").Whole()})
+		if n := t.Number("count"); kind != "" && !n.IsInfinite() && n.Whole() >= 0 {
+			list = append(list, core.Amount{Name: strings.ToLower(kind), Count: n.Whole()})
 		}
 	}
 	*to = core.TRESOf(list...)
@@ -240,6 +276,7 @@ func readAssoc(in schema.Input, a *core.Association) error {
 	readTRES(in, "max.tres.total", &l.GrpTRES)
 	readTRES(in, "max.tres.group.minutes", &l.GrpTRESMins)
 	readTRES(in, "max.tres.group.active", &l.GrpTRESRunMins)
+	readTRES(in, "max.tres.minutes.total", &l.MaxTRESRunMins)
 	readTRES(in, "max.tres.minutes.per.job", &l.MaxTRESMinsPerJob)
 	readTRES(in, "max.tres.per.job", &l.MaxTRESPerJob)
 	readTRES(in, "max.tres.per.node", &l.MaxTRESPerNode)

@@ -26,11 +26,7 @@ var jobConditions = []string{
 // words are the values of a parameter, each of which may be a list with commas.
 func words(q url.Values, name string) (list []string) {
 	for _, text := range q[name] {
-		for _, w := range strings.Split(text, ",") {
-			if w = strings.TrimSpace(w); w != "" {
-				list = append(list, w)
-			}
-		}
+		list = append(list, cmd.SplitList(text)...)
 	}
 	return list
 }
@@ -68,10 +64,25 @@ func listHistory(c accounting) (*schema.Record, error) {
 	if _, bad := report.ParseStates(states); bad != "" {
 		return nil, badField("state", bad)
 	}
+	nodes, err := hosts("node", words(c.Query, "node"))
+	if err != nil {
+		return nil, err
+	}
+	groups, bad := cmd.GroupIDs(words(c.Query, "groups"))
+	if bad != "" {
+		return nil, badField("groups", bad)
+	}
+	info, err := c.info()
+	if err != nil {
+		return nil, err
+	}
+	if list := words(c.Query, "cluster"); len(list) > 0 && !has(list, info.Name) {
+		return schema.New("openapi_slurmdbd_jobs_resp"), nil
+	}
 	q := client.JobsQuery{
 		History: true, Since: since, Until: until, Users: words(c.Query, "users"), Projects: words(c.Query, "account"),
 		Partitions: words(c.Query, "partition"), States: states, Names: words(c.Query, "job_name"),
-		Nodes: words(c.Query, "node"),
+		Nodes: nodes,
 	}
 	for _, s := range words(c.Query, "step") { // JOB[.STEP]
 		id, _, _ := strings.Cut(s, ".")
@@ -89,7 +100,8 @@ func listHistory(c accounting) (*schema.Record, error) {
 		}
 		more := j.Spec.More()
 		return len(qos) > 0 && !has(qos, string(j.Spec.QOS)) || len(keys) > 0 && !has(keys, more.WCKey) ||
-			len(resv) > 0 && !has(resv, more.Reservation) || len(marks) > 0 && !has(marks, more.Constraint.String())
+			len(groups) > 0 && !slices.Contains(groups, j.Spec.GID) || len(resv) > 0 && !has(resv, more.Reservation) ||
+			len(marks) > 0 && !has(marks, more.Constraint.String())
 	})
 	return c.history(list, c.Query.Has("skip_steps") && c.Query.Get("skip_steps") != "false")
 }

@@ -5,24 +5,21 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
-
-// minJobAge is how long listings still show a job that has ended, as Slurm's setting of that name.
-const minJobAge = 5 * time.Minute
 
 func listJobs(c *Call) (*schema.Record, error) {
 	if err := c.unchanged("jobs"); err != nil {
 		return nil, err
 	}
-	list, err := c.api.Client.Jobs(c.Context, client.JobsQuery{History: true, Since: c.api.Now().Add(-minJobAge)})
+	list, err := c.api.Client.Jobs(c.Context, client.JobsQuery{History: true, Since: c.api.Now().Add(-cmd.MinJobAge)})
 	if err != nil {
 		return nil, err
 	}
@@ -63,19 +60,12 @@ func showJob(c *Call) (*schema.Record, error) {
 
 // jobStates lists jobs, or some of them by job_id.
 func jobStates(c *Call) (*schema.Record, error) {
-	var ids []string
-	for _, text := range c.Query["job_id"] {
-		for _, id := range strings.Split(text, ",") {
-			if id = strings.TrimSpace(id); id != "" {
-				ids = append(ids, id)
-			}
-		}
-	}
+	ids := words(c.Query, "job_id")
 	if len(ids) == 0 {
 		return listJobs(c)
 	}
 	list, err := c.api.Client.Jobs(c.Context, client.JobsQuery{
-		IDs: ids, History: true, Since: c.api.Now().Add(-minJobAge),
+		IDs: ids, History: true, Since: c.api.Now().Add(-cmd.MinJobAge),
 	})
 	if err != nil {
 		return nil, err
@@ -109,10 +99,11 @@ func signalOf(text string) (n int32, ends bool, err error) {
 	return int32(sig), sig == 9, nil
 }
 
-// killFlags takes the flags of a cancel over.
-func killFlags(to *client.Cancel, flags []string) {
+// killFlags takes the flags of a cancel over. It warns of those that mean nothing here.
+func (c *Call) killFlags(to *client.Cancel, flags []string) error {
 	for _, f := range flags {
-		switch strings.ToUpper(strings.TrimSpace(f)) {
+		switch word := strings.ToUpper(strings.TrimSpace(f)); word {
+		case "":
 		case "BATCH_JOB":
 			to.Batch = true
 		case "FULL_JOB":
@@ -121,8 +112,14 @@ func killFlags(to *client.Cancel, flags []string) {
 			to.Abort = true
 		case "CRON_JOBS":
 			to.Cron = true
+		default:
+			if !schema.Known("kill_flag", word) {
+				return badField("flags", f)
+			}
+			c.unused(c.Endpoint.Path, "flags: "+word)
 		}
 	}
+	return nil
 }
 
 func cancelJob(c *Call) (*schema.Record, error) {
@@ -138,8 +135,8 @@ func cancelJob(c *Call) (*schema.Record, error) {
 	if !ends {
 		ask.Signal = sig
 	}
-	for _, text := range c.Query["flags"] {
-		killFlags(ask, strings.Split(text, ","))
+	if err := c.killFlags(ask, words(c.Query, "flags")); err != nil {
+		return nil, err
 	}
 	done, err := c.api.Client.Cancel(c.Context, ask)
 	if err != nil {
@@ -175,6 +172,13 @@ func statuses(done *client.Cancelled) []*schema.Record {
 
 func cancelJobs(c *Call) (*schema.Record, error) {
 	in, err := c.read()
+	if err == nil {
+		err = c.refuseUnknown()
+	}
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := hosts("nodes", in.List("nodes"))
 	if err != nil {
 		return nil, err
 	}
@@ -187,9 +191,11 @@ func cancelJobs(c *Call) (*schema.Record, error) {
 	ask := &client.Cancel{
 		IDs: in.List("jobs"), Projects: one("account"), Names: one("job_name"), Partitions: one("partition"),
 		QOS: one("qos"), Reservations: one("reservation"), States: in.List("job_state"), WCKeys: one("wckey"),
-		Nodes: in.List("nodes"), Users: append(one("user_name"), one("user_id")...),
+		Nodes: nodes, Users: append(one("user_name"), one("user_id")...),
 	}
-	killFlags(ask, in.List("flags"))
+	if err := c.killFlags(ask, in.List("flags")); err != nil {
+		return nil, err
+	}
 	sig, ends, err := signalOf(in.Text("signal"))
 	if err != nil {
 		return nil, err

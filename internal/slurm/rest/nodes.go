@@ -8,7 +8,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/schema"
@@ -87,25 +86,15 @@ var nodeVerbs = map[string]core.NodeVerb{
 }
 
 func updateNode(c *Call) (*schema.Record, error) {
-	return updateNodes(c, func(schema.Input) []string { return []string{c.Path("node_name")} })
+	return updateNodes(c, func(schema.Input) ([]string, error) { return []string{c.Path("node_name")}, nil })
 }
 
 // updateListed changes the nodes that the body names.
 func updateListed(c *Call) (*schema.Record, error) {
-	return updateNodes(c, func(in schema.Input) (names []string) {
-		for _, expr := range in.List("name") {
-			if list, err := hostlist.Expand(expr, maxNodes); err == nil {
-				names = append(names, list...)
-			}
-		}
-		return names
-	})
+	return updateNodes(c, func(in schema.Input) ([]string, error) { return hosts("name", in.List("name")) })
 }
 
-// maxNodes bounds what a list of nodes may name.
-const maxNodes = 1 << 18
-
-func updateNodes(c *Call, which func(schema.Input) []string) (*schema.Record, error) {
+func updateNodes(c *Call, which func(schema.Input) ([]string, error)) (*schema.Record, error) {
 	in, err := c.read()
 	if err != nil {
 		return nil, err
@@ -134,7 +123,10 @@ func updateNodes(c *Call, which func(schema.Input) []string) (*schema.Record, er
 		return nil, fail(http.StatusBadRequest, slurm.ErrnoUnspecified,
 			"You must specify a reason when DOWNING or DRAINING a node. Request denied", "reason is not given")
 	}
-	names := which(in)
+	names, err := which(in)
+	if err != nil {
+		return nil, err
+	}
 	if len(names) == 0 {
 		return nil, fail(http.StatusBadRequest, 2018, "Invalid node name specified", "name: no nodes are named")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
@@ -207,6 +208,32 @@ func reservationChange(in schema.Input) (*core.ReservationChange, error) {
 	}
 	if s := in.Text("comment"); s != "" {
 		ch.Comment = &s
+	}
+	if text := strings.Join(in.List("licenses"), ","); text != "" {
+		list, _, err := grammar.ParseLicenses(text)
+		if err != nil {
+			return nil, badField("licenses", text)
+		}
+		licenses := []core.License{}
+		for _, l := range list {
+			licenses = append(licenses, core.License{Name: l.Name, Total: l.Count})
+		}
+		ch.Licenses = &licenses
+	}
+	for name, to := range map[string]**core.Seconds{
+		"max_start_delay": &ch.MaxDelay, "purge_completed.time": &ch.PurgeComp,
+	} {
+		if n := in.Number(name); n.IsSet() {
+			v := core.Seconds(n.Whole())
+			if n.IsInfinite() || v < 0 {
+				return nil, badField(name, strconv.FormatInt(n.Whole(), 10))
+			}
+			*to = &v
+		}
+	}
+	if in.Text("burst_buffer") != "" || len(in.Records("tres")) > 0 {
+		return nil, fail(http.StatusBadRequest, 2036, "Requested operation not supported on this system",
+			"burst_buffer and tres of a reservation are not supported; name node_count, core_count or licenses")
 	}
 	return ch, reservationFlags(in.List("flags"), ch)
 }

@@ -3,14 +3,19 @@ package rest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
@@ -71,7 +76,10 @@ func (e *Endpoint) Database() bool { return strings.HasPrefix(e.Path, "/slurmdb/
 func (a *API) Do(c *Call) *Reply {
 	c.api = a
 	out := &Reply{Status: http.StatusOK}
-	body, err := c.Endpoint.handle(c)
+	body, err := (*schema.Record)(nil), c.checkQuery()
+	if err == nil {
+		body, err = c.Endpoint.handle(c)
+	}
 	if err != nil {
 		out.Status = StatusOf(err)
 		out.Document.Errors = ProblemsOf(err, c.Endpoint.Path)
@@ -209,6 +217,47 @@ func (c *Call) read() (schema.Input, error) {
 		})
 	}
 	return nil, p
+}
+
+// checkQuery looks for parameters that the endpoint does not know. Of a listing they are warnings, as slurmrestd's.
+// Anything else is refused: without a condition that was meant it would reach more than it should.
+func (c *Call) checkQuery() error {
+	for _, name := range slices.Sorted(maps.Keys(c.Query)) {
+		switch text := fmt.Sprintf("unknown parameter %.80q", name); {
+		case slices.Contains(c.Endpoint.Query, name):
+		case c.Endpoint.Method != get:
+			return fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing", text)
+		case len(c.warnings) < maxWarnings:
+			c.warnings = append(c.warnings, schema.Note{Path: c.Endpoint.Path, Text: "Ignoring " + text})
+		}
+	}
+	return nil
+}
+
+// maxWarnings bounds how many parameters an answer warns of.
+const maxWarnings = 100
+
+// refuseUnknown refuses what is only warned of elsewhere: in a request that chooses what it acts on, a field that is
+// not understood may be a condition.
+func (c *Call) refuseUnknown() error {
+	if len(c.warnings) == 0 {
+		return nil
+	}
+	w := c.warnings[0]
+	return &problem{http.StatusBadRequest, []schema.Problem{{
+		Number: slurm.ErrnoParsing, Error: "Failure during parsing", Source: w.Path,
+		Description: strings.TrimPrefix(w.Text, "Ignoring "),
+	}}}
+}
+
+// hosts expands host lists, which may have been split at the commas within them.
+func hosts(name string, list []string) ([]string, error) {
+	text := strings.Join(list, ",")
+	names, err := cmd.Hosts(text)
+	if err != nil || len(names) == 0 && text != "" {
+		return nil, fail(http.StatusBadRequest, 2018, "Invalid node name specified", name+": "+strconv.Quote(text))
+	}
+	return names, nil
 }
 
 // unused warns of fields that were given and have no effect here.
