@@ -19,6 +19,7 @@ type Caller struct {
 	GID         uint32
 	HasGID      bool
 	TokenRecord *core.Token // the one the call came with; nil: none
+	Until       core.Time   // when the JWT ends that the call came with; 0: it came with none
 	Trail       trail
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"math/big"
 	"net/http"
@@ -23,7 +24,8 @@ import (
 
 // JWT makes and reads the tokens of Slurm's REST API: JSON Web Tokens that name a user. Those made here are signed with
 // a key that is derived from the authority's, or with that of tokens.jwt_key; others' are good by the public keys of
-// tokens.jwks. A token that was made with another one keeps that one's limits, and ends with it.
+// tokens.jwks. A token that was made with another one keeps that one's limits, and ends with it, or with the secret of
+// it that was used.
 type JWT struct {
 	*call.Base
 	Secret []byte // the key where the settings name no file
@@ -35,9 +37,10 @@ type claims struct {
 	Expires   *float64 `json:"exp"`
 	Issued    *float64 `json:"iat,omitempty"`
 	NotBefore *float64 `json:"nbf,omitempty"`
-	User      string   `json:"sun,omitempty"`          // account, as Slurm has it
-	Record    string   `json:"bireme_user,omitempty"`  // the user's record; only of tokens made here
-	Parent    string   `json:"bireme_token,omitempty"` // id of the token that it was made with
+	User      string   `json:"sun,omitempty"`           // account, as Slurm has it
+	Record    string   `json:"bireme_user,omitempty"`   // the user's record; only of tokens made here
+	Parent    string   `json:"bireme_token,omitempty"`  // id of the token that it was made with
+	Secret    string   `json:"bireme_secret,omitempty"` // which secret of that token, by secretMark
 }
 
 // Bounds of tokens.
@@ -64,14 +67,17 @@ func (j *JWT) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller) (
 		return nil, core.Errorf(core.Denied, "only administrators make JWTs here (tokens.jwt_admins_only)").
 			Because("access_denied")
 	}
-	user := who.UserRecord
+	if who.Prior {
+		return nil, core.Errorf(core.Denied, "the old secret of a rotated token cannot create tokens").Because("token_scope")
+	}
+	user, recorded := who.UserRecord, true
 	if in.User != "" && in.User != who.User && string(in.User) != user.UnixName {
 		who.Trail.Owner = in.User
 		if !who.Admin {
 			return nil, core.Errorf(core.Denied, "only an administrator makes tokens for others").Because("access_denied")
 		}
 		var err error
-		if user, err = j.userOf(string(in.User)); err != nil {
+		if user, recorded, err = j.userOf(string(in.User)); err != nil {
 			return nil, err
 		}
 	}
@@ -81,12 +87,15 @@ func (j *JWT) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller) (
 		return nil, err
 	}
 	stamp := float64(now.Unix())
-	c := claims{Issued: &stamp, Expires: &end, User: user.UnixName, Record: string(user.Name)}
+	c := claims{Issued: &stamp, Expires: &end, User: user.UnixName}
+	if recorded {
+		c.Record = string(user.Name)
+	}
 	if c.User == "" {
 		c.User = string(user.Name)
 	}
 	if t := who.TokenRecord; t != nil {
-		c.Parent = t.ID
+		c.Parent, c.Secret = t.ID, secretMark(t.Hash)
 	}
 	text, err := j.sign(&c)
 	if err != nil {
@@ -95,42 +104,72 @@ func (j *JWT) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller) (
 	return &client.JWT{Token: text, User: user.Name, Expires: core.At(time.Unix(int64(end), 0))}, nil
 }
 
-// end is when a token ends that is made now.
+// end is when a token ends that is made now: with the one that it is made with at the latest.
 func (j *JWT) end(who *call.Caller, life core.Seconds, now time.Time) (float64, error) {
 	if life < 0 {
 		return 0, core.Errorf(core.Invalid, "lifespan: %d must not be negative", life)
 	}
-	if life == 0 {
-		life = defaultLife
-	}
-	if most := j.Settings().Tokens.MaxLifetime; most > 0 && life.Duration() > most.D() && !who.Admin {
+	most := j.Settings().Tokens.MaxLifetime
+	bounded := most > 0 && !who.Admin
+	switch {
+	case life == 0:
+		if life = defaultLife; bounded {
+			life = min(life, core.Seconds(most.D()/time.Second))
+		}
+	case bounded && life.Duration() > most.D():
 		return 0, core.Errorf(core.Denied, "lifespan: tokens last at most %s (tokens.max_lifetime)", most).
 			Because("token_lifetime")
 	}
-	end := now.Add(min(life, maxTTL).Duration())
-	if t := who.TokenRecord; t != nil && t.Expires != 0 && t.Expires.Go().Before(end) {
-		end = t.Expires.Go()
+	end := core.At(now.Add(min(life, maxTTL).Duration()))
+	for _, most := range []core.Time{expiryOf(who.TokenRecord), who.Until} {
+		if most != 0 && most < end {
+			end = most
+		}
 	}
-	return float64(end.Unix()), nil
+	return float64(end.Go().Unix()), nil
 }
 
-// userOf finds the record of a name: that of an account of this host, or a user's own name.
-func (j *JWT) userOf(name string) (*core.User, error) {
+// expiryOf is when a token ends; 0: never, or there is none.
+func expiryOf(t *core.Token) core.Time {
+	if t == nil {
+		return 0
+	}
+	return t.Expires
+}
+
+// secretMark names a secret of a token among those that it had.
+func secretMark(h core.Hash) string { return hex.EncodeToString(h[:8]) }
+
+// secretOf reports whether a JWT was made with a secret of a token that works, and whether it is the one before the
+// last rotation.
+func (c *claims) secretOf(t *core.Token, now time.Time) (prior, ok bool) {
+	switch {
+	case c.Secret == secretMark(t.Hash):
+		return false, true
+	case !t.Prior.IsZero() && c.Secret == secretMark(t.Prior):
+		return true, t.PriorUntil.Go().After(now)
+	}
+	return false, false
+}
+
+// userOf finds the record of a name: that of an account of this host, or a user's own name. recorded: the state has it,
+// which of an account it may have from its first use on.
+func (j *JWT) userOf(name string) (user *core.User, recorded bool, err error) {
 	snap, err := j.Snapshot()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if acc, err := account.ByName(name); err == nil {
 		if u, ok := snap.UserByUID(acc.UID); ok {
-			return u, nil
+			return u, true, nil
 		}
 		uid := acc.UID
-		return &core.User{Name: core.UserName(name), UnixName: name, UID: &uid}, nil
+		return &core.User{Name: core.UserName(name), UnixName: name, UID: &uid}, false, nil
 	}
 	if u, ok := snap.User(core.UserName(name)); ok {
-		return u, nil
+		return u, true, nil
 	}
-	return nil, core.Errorf(core.NotFound, "there is no user %.80q", name).Because("invalid_user")
+	return nil, false, core.Errorf(core.NotFound, "there is no user %.80q", name).Because("invalid_user")
 }
 
 var jwtHead = base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
@@ -229,17 +268,19 @@ func (j *JWT) userClaim(part string, c *claims, shared bool) error {
 	return nil
 }
 
+// stampOf is a time of a claim. Those beyond what core.Time has are far enough.
+func stampOf(f float64) time.Time { return time.Unix(int64(min(max(f, 0), 1<<33)), 0) }
+
 func (c *claims) inForce(now time.Time) error {
-	stamp := func(f float64) time.Time { return time.Unix(int64(min(max(f, 0), 1<<40)), 0) }
 	switch {
 	case c.Expires == nil:
 		return badJWT("it does not say when it ends (exp)")
-	case !stamp(*c.Expires).After(now):
-		return core.Errorf(core.Unknown, "the JWT expired at %s", stamp(*c.Expires).Format(time.RFC3339)).
+	case !stampOf(*c.Expires).After(now):
+		return core.Errorf(core.Unknown, "the JWT expired at %s", stampOf(*c.Expires).Format(time.RFC3339)).
 			Because("token_expired")
-	case c.NotBefore != nil && stamp(*c.NotBefore).After(now.Add(clockSkew)):
+	case c.NotBefore != nil && stampOf(*c.NotBefore).After(now.Add(clockSkew)):
 		return badJWT("it is not good yet (nbf)")
-	case c.Issued != nil && stamp(*c.Issued).After(now.Add(clockSkew)):
+	case c.Issued != nil && stampOf(*c.Issued).After(now.Add(clockSkew)):
 		return badJWT("it was made in the future (iat)")
 	}
 	return nil
@@ -300,18 +341,29 @@ func (a *Identity) byJWT(ctx context.Context, text string) (*call.Caller, error)
 		return nil, err
 	}
 	var parent *core.Token
+	prior := false
 	if c.Parent != "" {
 		t, ok := snap.Token(c.Parent)
 		if !ok || t.Revoked || t.Expires != 0 && t.Expires.Go().Before(time.Now()) {
 			return nil, badJWT("the token that it was made with is over")
 		}
+		if prior, ok = c.secretOf(t, time.Now()); !ok {
+			return nil, badJWT("the token that it was made with has another secret now")
+		}
 		parent = t
 	}
-	who, err := a.byName(ctx, c.Record, c.User, shared)
-	if err == nil && parent != nil {
-		a.Tokens.bearer(who, parent, false)
+	if u, ok := snap.User(core.UserName(c.Record)); ok && c.Issued != nil && *c.Issued < float64(u.Created.Go().Unix()) {
+		return nil, badJWT("it is from before its user was made")
 	}
-	return who, err
+	who, err := a.byName(ctx, c.Record, c.User, shared)
+	if err != nil {
+		return nil, err
+	}
+	if parent != nil {
+		a.Tokens.bearer(who, parent, prior)
+	}
+	who.Until = core.At(stampOf(*c.Expires))
+	return who, nil
 }
 
 // byName finds a user by record, or by account. By an account that has no record one is made, as for callers on a
@@ -357,6 +409,7 @@ func (a *Identity) actAs(ctx context.Context, who *call.Caller, name string) (*c
 	if t := who.TokenRecord; t != nil {
 		a.Tokens.bearer(other, t, who.Prior)
 	}
+	other.Until = who.Until
 	return other, nil
 }
 

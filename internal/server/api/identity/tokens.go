@@ -95,6 +95,9 @@ func (a *Tokens) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller
 	default:
 		err = core.Errorf(core.Invalid, "kind: %.80q: expected user or join", in.Kind)
 	}
+	if err == nil {
+		t.Expires, err = endByJWT(who, t.Expires, in.TTL != 0)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +194,19 @@ func (a *Tokens) tokenEnd(who *call.Caller, ttl core.Seconds, client string, now
 	return end, nil
 }
 
+// endByJWT bounds the end of a token, 0: none, that is made or rotated by a call with a JWT: whoever has that for half an
+// hour would have it for ever.
+func endByJWT(who *call.Caller, end core.Time, asked bool) (core.Time, error) {
+	switch {
+	case who.Until == 0 || end != 0 && end <= who.Until:
+		return end, nil
+	case asked:
+		return 0, core.Errorf(core.Denied, "a JWT cannot create a token that is valid longer than itself: this one "+
+			"expires at %s", who.Until.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("token_scope")
+	}
+	return who.Until, nil
+}
+
 // oneToken finds the token of an id, or of a name among the caller's own.
 func (a *Tokens) oneToken(r *http.Request, who *call.Caller) (*core.Token, error) {
 	snap, err := a.Snapshot()
@@ -237,6 +253,11 @@ func (a *Tokens) Rotate(_ http.ResponseWriter, r *http.Request, who *call.Caller
 		return nil, err
 	}
 	end, err := a.tokenEnd(who, in.TTL, t.Client, time.Now())
+	if err == nil && who.Token == t.ID { // it keeps its end
+		_, err = endByJWT(who, t.Expires, true)
+	} else if err == nil {
+		end, err = endByJWT(who, end, in.TTL != 0)
+	}
 	if err != nil {
 		return nil, err
 	}
