@@ -109,10 +109,29 @@ func readJSON(data []byte) (any, error) {
 	return doc, nil
 }
 
-// readYAML reads YAML by way of JSON, so that both have the same values.
+// maxYAML is how many bytes may begin a value of a YAML document: each value takes some hundred bytes while it is read.
+const maxYAML = 1 << 16
+
+// readYAML reads YAML by way of JSON, so that both have the same values. Aliases are not taken: a few bytes of them stand
+// for any amount.
 func readYAML(data []byte) (any, error) {
+	marks := 0
+	for _, c := range []byte("\n\r,[{:-?&*") {
+		marks += bytes.Count(data, []byte{c})
+	}
+	if marks > maxYAML {
+		return nil, core.Errorf(core.TooLarge, "the request has too many lines and values for YAML; send JSON").
+			Because("request_too_large")
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(data, &node); err != nil {
+		return nil, core.Errorf(core.Invalid, "the request is not YAML: %v", err).Because("bad_json")
+	}
+	if hasAlias(&node) {
+		return nil, core.Errorf(core.Invalid, "the request has YAML aliases, which are not taken").Because("bad_json")
+	}
 	var doc any
-	if err := yaml.Unmarshal(data, &doc); err != nil {
+	if err := node.Decode(&doc); err != nil {
 		return nil, core.Errorf(core.Invalid, "the request is not YAML: %v", err).Because("bad_json")
 	}
 	text, err := json.Marshal(doc)
@@ -126,6 +145,10 @@ func readYAML(data []byte) (any, error) {
 		return nil, err
 	}
 	return readJSON(text)
+}
+
+func hasAlias(n *yaml.Node) bool {
+	return n.Kind == yaml.AliasNode || slices.ContainsFunc(n.Content, hasAlias)
 }
 
 // write writes an answer in the form that the caller accepts.
