@@ -4,8 +4,10 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -78,6 +80,9 @@ func targets(data []byte) (list []string, rest []byte, err error) {
 	at := len(data) - src.Len()
 	if err := json.NewDecoder(r).Decode(&list); err != nil {
 		return nil, nil, ErrBad
+	}
+	if slices.ContainsFunc(list, func(to string) bool { return len(to) > maxPath }) {
+		return nil, nil, fmt.Errorf("%w: a path has more than %d bytes", ErrBad, maxPath)
 	}
 	end := int64(at) + (h.Size+tarBlock-1)/tarBlock*tarBlock
 	if end > int64(len(data)) {

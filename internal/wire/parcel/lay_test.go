@@ -1,10 +1,14 @@
 package parcel
 
 import (
+	"archive/tar"
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -142,4 +146,70 @@ func TestBelow(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(items[1].Local, "link")); err != nil || string(got) != "22" {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// TestLayHostile: a parcel of a few bytes that stands for a large file, and one with an endless path, make nothing.
+func TestLayHostile(t *testing.T) {
+	t.Parallel()
+	head, err := relist([]string{"one"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sparse bytes.Buffer
+	sparse.Write(head)
+	w := tar.NewWriter(&sparse)
+	const holes = "1\n1099511627776\n0\n" // one region, of no bytes, at the end of 1 TiB
+	block := holes + strings.Repeat("\x00", tarBlock-len(holes))
+	if err := writeRaw(w, &sparse, block); err != nil {
+		t.Fatal(err)
+	}
+	long, err := relist([]string{strings.Repeat("a/", 1<<20)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"sparse": sparse.Bytes(), "long": long} {
+		home, n := t.TempDir(), noted{}
+		if err := Lay(data, home, home, n.note); !errors.Is(err, ErrBad) || len(n) > 0 {
+			t.Errorf("%s: %v, noted %d", name, err, len(n))
+		}
+	}
+}
+
+// writeRaw writes a member in the sparse format 1.0 of GNU tar, which archive/tar reads and does not write.
+func writeRaw(w *tar.Writer, to *bytes.Buffer, block string) error {
+	pax := ""
+	for _, kv := range []string{
+		"GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=0", "GNU.sparse.realsize=1099511627776",
+	} {
+		n := len(kv) + 4 // with two digits, a blank and the end of the line
+		pax += strconv.Itoa(n) + " " + kv + "\n"
+	}
+	if err := w.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg, Name: "x", Size: int64(len(pax)), Format: tar.FormatUSTAR, Mode: 0o600,
+	}); err != nil {
+		return err
+	}
+	at := to.Len() - tarBlock
+	if _, err := w.Write([]byte(pax)); err != nil {
+		return err
+	}
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "0", Size: int64(len(block)), Mode: 0o600})
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write([]byte(block)); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	head := to.Bytes()[at : at+tarBlock] // what archive/tar does not let write: the type of a header of records
+	head[156] = tar.TypeXHeader
+	copy(head[148:], "        ")
+	sum := 0
+	for _, c := range head {
+		sum += int(c)
+	}
+	copy(head[148:], fmt.Sprintf("%06o\x00 ", sum))
+	return nil
 }

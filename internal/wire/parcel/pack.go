@@ -16,6 +16,9 @@ import (
 // Max is the longest parcel: it goes into the store and into one message to each node.
 const Max = 8 << 20
 
+// maxPath is the longest path of an item or a member, as Linux has it.
+const maxPath = 4096
+
 // listName is the member that says where the items go.
 const listName = "to"
 

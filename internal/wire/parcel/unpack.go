@@ -28,7 +28,7 @@ func unpack(data []byte, dir, home string, keep *keeper) error {
 	if err != nil {
 		return err
 	}
-	r := tar.NewReader(bytes.NewReader(rest))
+	r, left := tar.NewReader(bytes.NewReader(rest)), int64(len(rest))
 	u := &unpacker{at: -1, keep: keep}
 	defer func() { _ = u.close() }() // after an error; otherwise there is nothing left to close
 	for {
@@ -38,6 +38,10 @@ func unpack(data []byte, dir, home string, keep *keeper) error {
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrBad, err)
+		}
+		// A sparse member has holes of any size, which are read as zeros.
+		if left -= h.Size; left < 0 || len(h.Name) > maxPath {
+			return fmt.Errorf("%w: %.80q", ErrBad, h.Name)
 		}
 		top, below, _ := strings.Cut(strings.TrimSuffix(h.Name, "/"), "/")
 		i, err := strconv.Atoi(top)
