@@ -25,8 +25,8 @@ func TestJWTEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var next client.JWT
-	if status, e := s.Call("POST", "/api/v1/tokens/jwt", first.Token, client.NewJWT{Lifespan: 1 << 20}, &next); status != 200 ||
-		next.Expires > first.Expires {
+	status, e := s.Call("POST", "/api/v1/tokens/jwt", first.Token, client.NewJWT{Lifespan: 1 << 20}, &next)
+	if status != 200 || next.Expires > first.Expires {
 		t.Errorf("a JWT by a JWT: %d %v, until %s", status, e, next.Expires.Go())
 	}
 	var made client.NewTokenMade
@@ -122,7 +122,9 @@ func TestHostileYAML(t *testing.T) {
 		body   string
 		status int
 	}{
-		"aliases": {"script: &x \"" + strings.Repeat("x", 1<<20) + "\"\nmade_up: [" + strings.Repeat("*x,", 1000) + "]\n", 400},
+		"aliases": {
+			"script: &x \"" + strings.Repeat("x", 1<<20) + "\"\nmade_up: [" + strings.Repeat("*x,", 1000) + "]\n", 400,
+		},
 		"values":  {"made_up:\n" + strings.Repeat("- 1\n", 1<<20), 413},
 		"flow":    {"made_up: [" + strings.Repeat("1,", 1<<20) + "]", 413},
 		"deep":    {strings.Repeat("[", 20_000), 400},

@@ -112,8 +112,8 @@ func readJSON(data []byte) (any, error) {
 // maxYAML is how many bytes may begin a value of a YAML document: each value takes some hundred bytes while it is read.
 const maxYAML = 1 << 16
 
-// readYAML reads YAML by way of JSON, so that both have the same values. Aliases are not taken: a few bytes of them stand
-// for any amount.
+// readYAML reads YAML by way of JSON, so that both have the same values. Aliases are not taken: a few bytes of them
+// stand for any amount.
 func readYAML(data []byte) (any, error) {
 	marks := 0
 	for _, c := range []byte("\n\r,[{:-?&*") {

@@ -68,7 +68,8 @@ func (j *JWT) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller) (
 			Because("access_denied")
 	}
 	if who.Prior {
-		return nil, core.Errorf(core.Denied, "the old secret of a rotated token cannot create tokens").Because("token_scope")
+		return nil, core.Errorf(core.Denied, "the old secret of a rotated token cannot create tokens").
+			Because("token_scope")
 	}
 	user, recorded := who.UserRecord, true
 	if in.User != "" && in.User != who.User && string(in.User) != user.UnixName {

@@ -194,8 +194,8 @@ func (a *Tokens) tokenEnd(who *call.Caller, ttl core.Seconds, client string, now
 	return end, nil
 }
 
-// endByJWT bounds the end of a token, 0: none, that is made or rotated by a call with a JWT: whoever has that for half an
-// hour would have it for ever.
+// endByJWT bounds the end of a token, 0: none, that is made or rotated by a call with a JWT: whoever has that for half
+// an hour would have it for ever.
 func endByJWT(who *call.Caller, end core.Time, asked bool) (core.Time, error) {
 	switch {
 	case who.Until == 0 || end != 0 && end <= who.Until:
