@@ -47,6 +47,11 @@ func (s jobVerbs) each(ctx context.Context, words []string, after string, u *cli
 	}
 	ids, code := s.jobIDs(ctx, c, words)
 	for _, id := range ids {
+		if u.Priority != nil && isHeld(ctx, c, id) {
+			fmt.Fprintf(s.w.Err, "Job is in held state, pending scheduler release for job %s\n", id)
+			code = slurm.ExitError
+			continue
+		}
 		err := c.UpdateJob(ctx, id, u)
 		if core.ReasonOf(err) == "not_an_array" { // as Slurm: a task limit changes nothing of another job
 			rest := *u
@@ -160,8 +165,11 @@ var errChanged = errors.New("something changed")
 
 // waitJob returns when a job has its nodes: at once for a job that runs, as an error for one that has ended.
 func (s jobVerbs) waitJob(ctx context.Context, args []string) int {
-	if len(args) != 1 {
-		fmt.Fprintln(s.w.Err, "one argument is needed for keyword:wait_job")
+	if len(args) == 0 {
+		fmt.Fprintf(s.w.Err, "too few arguments for keyword:%s\n", s.verb)
+		return slurm.ExitError
+	}
+	if s.tooMany(args, 1) {
 		return slurm.ExitError
 	}
 	c, err := s.client()

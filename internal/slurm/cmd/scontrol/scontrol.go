@@ -2,7 +2,6 @@
 package scontrol
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"strings"
@@ -80,6 +79,8 @@ var verbs = []struct {
 	{"notify", (*session).unsupported},
 	{"power", (*session).power},
 	{"wait_job", ofJobs(jobVerbs.waitJob)},
+	{"exit", leave}, // at the prompt it ends before it comes here
+	{"quit", leave},
 }
 
 // Options is the table of its options.
@@ -110,7 +111,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		}
 	}
 	if len(f.Operands) == 0 {
-		return s.prompt(ctx)
+		return w.Prompt(func(words []string) int { return s.command(ctx, words) })
 	}
 	return s.command(ctx, f.Operands)
 }
@@ -130,6 +131,9 @@ func (s *session) client() (*client.Client, error) {
 func (s *session) command(ctx context.Context, words []string) int {
 	s.verb = words[0]
 	name := strings.ToLower(words[0])
+	if s.mode(name) {
+		return 0
+	}
 	for _, v := range verbs {
 		if v.name == name {
 			return v.run(s, ctx, words[1:])
@@ -144,25 +148,38 @@ func (s *session) command(ctx context.Context, words []string) int {
 	return slurm.ExitError
 }
 
-// prompt reads commands from standard input.
-func (s *session) prompt(ctx context.Context) int {
-	in := bufio.NewScanner(s.w.In)
-	code := 0
-	for {
-		fmt.Fprint(s.w.Out, "scontrol: ")
-		if !in.Scan() {
-			fmt.Fprintln(s.w.Out)
-			return code
-		}
-		words := strings.Fields(in.Text())
-		switch {
-		case len(words) == 0:
-		case words[0] == "exit" || words[0] == "quit":
-			return code
-		default:
-			code = s.command(ctx, words)
-		}
+// mode switches how the commands that follow at the prompt show records; false: the word is none of these.
+func (s *session) mode(word string) bool {
+	switch word {
+	case "details":
+		s.show.Detail = true
+	case "oneliner":
+		s.show.OneLine = true
+	case "quiet":
+		s.quiet = true
+	case "verbose":
+		s.heads = true
+	case "all", "hide": // every partition is shown to whoever may see it
+	default:
+		return false
 	}
+	return true
+}
+
+// tooMany complains of arguments after a command that takes no more than most.
+func (s *session) tooMany(args []string, most int) bool {
+	if len(args) > most {
+		fmt.Fprintf(s.w.Err, "too many arguments for keyword:%s\n", s.verb)
+	}
+	return len(args) > most
+}
+
+// leave is exit and quit, which end nothing where there is no prompt.
+func leave(s *session, _ context.Context, args []string) int {
+	if s.tooMany(args, 0) {
+		return slurm.ExitError
+	}
+	return 0
 }
 
 func (s *session) unsupported(context.Context, []string) int {
@@ -173,7 +190,10 @@ func (s *session) unsupported(context.Context, []string) int {
 // pingPatience is how long ping waits for an answer.
 const pingPatience = 2 * time.Second
 
-func (s *session) ping(ctx context.Context, _ []string) int {
+func (s *session) ping(ctx context.Context, args []string) int {
+	if s.tooMany(args, 0) {
+		return slurm.ExitError
+	}
 	c, err := s.client()
 	if err != nil {
 		s.w.Errorf("%v", err)

@@ -17,7 +17,7 @@ func makeToken(s *session, ctx context.Context, args []string) int {
 	for _, word := range args {
 		p, ok := parsePair(word)
 		if !ok || p.sign != 0 {
-			s.w.Errorf("Invalid token option: %s", word)
+			fmt.Fprintf(s.w.Err, "Invalid option: `%s`\n", word)
 			return slurm.ExitError
 		}
 		switch p.key {
@@ -34,7 +34,7 @@ func makeToken(s *session, ctx context.Context, args []string) int {
 		case "username":
 			in.User = core.UserName(p.value)
 		default:
-			s.w.Errorf("Invalid token option: %s", word)
+			fmt.Fprintf(s.w.Err, "Invalid option: `%s`\n", word)
 			return slurm.ExitError
 		}
 	}

@@ -191,10 +191,6 @@ func (s jobVerbs) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 			return code
 		}
 	}
-	if u.Priority != nil && s.isHeld(ctx, ids) {
-		fmt.Fprintf(s.w.Err, "Job is in held state, pending scheduler release for job %s\n", ids)
-		return slurm.ExitError
-	}
 	code := s.each(ctx, []string{ids}, "", u)
 	if code == 0 && (u.Nodes != nil || u.NodeList != nil) {
 		s.writeResized(ctx, ids)
@@ -203,11 +199,7 @@ func (s jobVerbs) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 }
 
 // isHeld reports whether somebody holds a job: only its release gives it a priority.
-func (s jobVerbs) isHeld(ctx context.Context, id string) bool {
-	c, err := s.client()
-	if err != nil {
-		return false
-	}
+func isHeld(ctx context.Context, c *client.Client, id string) bool {
 	list, err := c.Job(ctx, id)
 	return err == nil && slices.ContainsFunc(list.Jobs, func(j client.Job) bool {
 		return j.State == core.Pending && j.Flags.Any(core.HeldUser|core.HeldAdmin)
