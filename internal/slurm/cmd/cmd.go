@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -254,6 +255,19 @@ func Hosts(expr string) ([]string, error) { return hostlist.Expand(expr, maxHost
 
 // MinJobAge is how long listings of live jobs still show one that has ended, as Slurm's setting of that name.
 const MinJobAge = 5 * time.Minute
+
+// HidePartitions takes those out that are hidden. Administrators see them, as Slurm's operators do.
+func HidePartitions(ctx context.Context, c *client.Client, info *client.Cluster) error {
+	hidden := func(p core.Partition) bool { return p.Hidden }
+	if !slices.ContainsFunc(info.Partitions, hidden) {
+		return nil
+	}
+	who, err := c.Whoami(ctx)
+	if err == nil && !who.Admin {
+		info.Partitions = slices.DeleteFunc(info.Partitions, hidden)
+	}
+	return err
+}
 
 // GroupIDs are the numbers of groups given by number or name; bad is the first that is neither.
 func GroupIDs(words []string) (ids []uint32, bad string) {

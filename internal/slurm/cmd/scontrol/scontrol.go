@@ -40,6 +40,7 @@ type session struct {
 	show  report.ShowOptions
 	doc   *cmd.DocumentForm // of --json and --yaml; nil: text
 	quiet bool
+	all   bool   // -a: hidden partitions too
 	heads bool   // -v: listings begin with when their records changed, and how many there are
 	verb  string // the command that runs, as it was written
 }
@@ -100,6 +101,8 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w: w, doc: form, quiet: f.Has("quiet"), heads: f.Has("verbose"),
 		show: report.ShowOptions{OneLine: f.Has("oneliner"), Detail: f.Has("details"), Group: cmd.GroupName},
 	}
+	_, s.all = w.Lookup("SCONTROL_ALL")
+	s.all = f.Has("all") || s.all && !f.Has("hide")
 	if f.Has("cluster") {
 		c, err := s.client()
 		if err != nil {
@@ -159,7 +162,10 @@ func (s *session) mode(word string) bool {
 		s.quiet = true
 	case "verbose":
 		s.heads = true
-	case "all", "hide": // every partition is shown to whoever may see it
+	case "all":
+		s.all = true
+	case "hide":
+		s.all = false
 	default:
 		return false
 	}

@@ -350,3 +350,29 @@ func TestDerivedExitCode(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestHiddenPartitions: a partition with Hidden=YES is shown to administrators and with --all only, be it named.
+func TestHiddenPartitions(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		args  string
+		admin bool
+		shown bool
+		code  int
+	}{
+		{"show partition", false, false, 0},
+		{"show partition debug", false, false, 1},
+		{"-a show partition debug", false, true, 0},
+		{"show partition", true, true, 0},
+	} {
+		c := slurmtest.Lab()
+		c.Who.Admin = tc.admin
+		for i := range c.Info.Partitions {
+			c.Info.Partitions[i].Hidden = c.Info.Partitions[i].Name == "debug"
+		}
+		got := c.Start(t).Run(t, "scontrol", Run, strings.Fields(tc.args))
+		if got.Code != tc.code || strings.Contains(got.Out, "PartitionName=debug") != tc.shown {
+			t.Errorf("scontrol %s, admin %v: %d %q %q", tc.args, tc.admin, got.Code, got.Out, got.Err)
+		}
+	}
+}

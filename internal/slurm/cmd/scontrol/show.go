@@ -129,6 +129,9 @@ func (s *session) showPartitions(ctx context.Context, args []string) int {
 	if err == nil {
 		err = info.Withheld("partitions")
 	}
+	if err == nil && !s.all {
+		err = cmd.HidePartitions(ctx, s.c, info)
+	}
 	if err != nil {
 		return s.w.LoadFailed("slurm_load_partitions error", err)
 	}

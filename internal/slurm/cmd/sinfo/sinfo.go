@@ -182,10 +182,19 @@ func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
 	return q, nil
 }
 
+// showsHidden reports whether hidden partitions are listed: all are asked for, or some by name.
+func showsHidden(w *cmd.World, q report.InfoQuery, f cmd.Flags) bool {
+	_, all := w.Lookup("SINFO_ALL")
+	return f.Has("all") || all && !f.Has("hide") || len(q.Partitions) > 0
+}
+
 func show(ctx context.Context, w *cmd.World, c *client.Client, q report.InfoQuery, f cmd.Flags) int {
 	info, err := c.Cluster(ctx)
 	if err == nil {
 		err = info.Withheld("partitions")
+	}
+	if err == nil && !showsHidden(w, q, f) {
+		err = cmd.HidePartitions(ctx, c, info)
 	}
 	if err != nil {
 		return w.LoadFailed("slurm_load_partitions", err)

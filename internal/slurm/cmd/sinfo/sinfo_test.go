@@ -150,3 +150,29 @@ func TestReservations(t *testing.T) {
 		t.Errorf("got %s", got.Out)
 	}
 }
+
+// TestHiddenPartitions: a partition with Hidden=YES is listed to administrators, with --all, and by its name.
+func TestHiddenPartitions(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		args  string
+		admin bool
+		shown bool
+	}{
+		{"-h -o %P", false, false},
+		{"-h -o %P --hide", false, false},
+		{"-h -o %P -a", false, true},
+		{"-h -o %P -p debug", false, true},
+		{"-h -o %P", true, true},
+	} {
+		c := lab()
+		c.Who.Admin = tc.admin
+		for i := range c.Info.Partitions {
+			c.Info.Partitions[i].Hidden = c.Info.Partitions[i].Name == "debug"
+		}
+		got := c.Start(t).Run(t, "sinfo", Run, strings.Fields(tc.args))
+		if got.Code != 0 || strings.Contains(got.Out, "debug") != tc.shown || got.Out == "" {
+			t.Errorf("sinfo %s, admin %v: %d %q %q", tc.args, tc.admin, got.Code, got.Out, got.Err)
+		}
+	}
+}
