@@ -49,6 +49,7 @@ func ErrorNumber(err error) int {
 		return errnos[ReasonAccessDenied]
 	case core.Unknown:
 		return ErrnoAuth
+	default:
 	}
 	if core.ReasonOf(err) == "bad_json" {
 		return ErrnoParsing

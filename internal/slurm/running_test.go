@@ -236,10 +236,14 @@ func TestForeignDirectives(t *testing.T) {
 			{s.TimeLimit > 0, fmt.Sprintf("%d s", s.TimeLimit)},
 			{s.Shape.MemPerNode > 0, fmt.Sprintf("%d MiB", s.Shape.MemPerNode>>20)},
 			{s.Shape.MemPerCPU > 0, fmt.Sprintf("%d MiB/CPU", s.Shape.MemPerCPU>>20)},
-			{!s.Partition.IsZero(), s.Partition.String()}, {s.Array != "", s.Array}, {x.MailTypes != "", x.MailTypes},
-			{x.NodeList != "", strings.TrimSpace(x.NodeList)}, {s.IO.Stdout != "", s.IO.Stdout},
+			{!s.Partition.IsZero(), s.Partition.String()},
+			{s.Array != "", s.Array},
+			{x.MailTypes != "", x.MailTypes},
+			{x.NodeList != "", strings.TrimSpace(x.NodeList)},
+			{s.IO.Stdout != "", s.IO.Stdout},
 			{s.IO.Stderr != "", s.IO.Stderr},
-			{s.Hold, "held"}, {s.Shape.Exclusive, "whole"},
+			{s.Hold, "held"},
+			{s.Shape.Exclusive, "whole"},
 		} {
 			if part.is {
 				got += " " + part.text

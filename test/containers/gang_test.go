@@ -159,8 +159,10 @@ func rankFails(t *testing.T, c *cluster.Cluster) {
 		len(run.Jobs) != 3 {
 		t.Fatalf("%v: %+v", err, run)
 	}
-	for rank, want := range []string{"terminated terminated_by_server", "terminated terminated_by_server",
-		"failed container_exited_with_error 9"} {
+	for rank, want := range []string{
+		"terminated terminated_by_server", "terminated terminated_by_server",
+		"failed container_exited_with_error 9",
+	} {
 		s := run.Jobs[rank].Submissions[0]
 		got := s.Status + " " + s.Reason
 		if s.Exit != nil {

@@ -51,8 +51,12 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]Progress{
-		{}, {Done: 10, Total: 100}, {Done: 15, Total: 150, Final: true}, {Done: 105, Total: 150, Final: true},
-		{Done: 105, Total: 150, Extracted: 60, Final: true}, {Done: 105, Total: 150, Extracted: 100, Final: true},
+		{},
+		{Done: 10, Total: 100},
+		{Done: 15, Total: 150, Final: true},
+		{Done: 105, Total: 150, Final: true},
+		{Done: 105, Total: 150, Extracted: 60, Final: true},
+		{Done: 105, Total: 150, Extracted: 100, Final: true},
 	}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -74,8 +74,9 @@ func decidingTask(tasks []client.Job) *client.Job {
 			return 2
 		case core.Cancelled:
 			return 1
+		default:
+			return 0
 		}
-		return 0
 	}
 	for i := range tasks {
 		j := &tasks[i]

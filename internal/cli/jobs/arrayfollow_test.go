@@ -22,15 +22,18 @@ func TestDecidingTask(t *testing.T) {
 	}{
 		"all done": {[]client.Job{task(0, core.Completed, 0, 1), task(1, core.Completed, 0, 2)}, 0, "2 tasks completed"},
 		"the first to fail, not the last": {
-			[]client.Job{task(0, core.Failed, 7, 9), task(1, core.Failed, 3, 4), task(2, core.Completed, 0, 12)}, 3,
+			[]client.Job{task(0, core.Failed, 7, 9), task(1, core.Failed, 3, 4), task(2, core.Completed, 0, 12)},
+			3,
 			"1 task completed, 2 tasks failed; first 5_1: failed, exit status 3",
 		},
 		"a failure counts more than a stop": {
-			[]client.Job{task(0, core.Cancelled, 0, 1), task(1, core.Failed, 2, 4)}, 2,
+			[]client.Job{task(0, core.Cancelled, 0, 1), task(1, core.Failed, 2, 4)},
+			2,
 			"1 task cancelled, 1 task failed; first 5_1: failed, exit status 2",
 		},
 		"stopped": {
-			[]client.Job{task(0, core.Completed, 0, 1), task(1, core.Cancelled, 0, 4)}, 1,
+			[]client.Job{task(0, core.Completed, 0, 1), task(1, core.Cancelled, 0, 4)},
+			1,
 			"1 task completed, 1 task cancelled; first 5_1: cancelled",
 		},
 	} {

@@ -5,10 +5,24 @@ import "strings"
 
 // vendorPrefixes begin the types of GPUs by which their vendor is known, in lower case.
 var vendorPrefixes = []struct{ vendor, prefix string }{
-	{"nvidia", "nvidia"}, {"nvidia", "tesla"}, {"nvidia", "rtx"}, {"nvidia", "gtx"}, {"nvidia", "geforce"},
-	{"nvidia", "quadro"}, {"nvidia", "titan"}, {"nvidia", "gb"}, {"nvidia", "gh"}, {"nvidia", "dgx"},
-	{"amd", "amd"}, {"amd", "mi"}, {"amd", "radeon"}, {"intel", "intel"}, {"intel", "gaudi"}, {"intel", "max1"},
-	{"google", "tpu"}, {"tenstorrent", "tenstorrent"},
+	{"nvidia", "nvidia"},
+	{"nvidia", "tesla"},
+	{"nvidia", "rtx"},
+	{"nvidia", "gtx"},
+	{"nvidia", "geforce"},
+	{"nvidia", "quadro"},
+	{"nvidia", "titan"},
+	{"nvidia", "gb"},
+	{"nvidia", "gh"},
+	{"nvidia", "dgx"},
+	{"amd", "amd"},
+	{"amd", "mi"},
+	{"amd", "radeon"},
+	{"intel", "intel"},
+	{"intel", "gaudi"},
+	{"intel", "max1"},
+	{"google", "tpu"},
+	{"tenstorrent", "tenstorrent"},
 }
 
 // Vendor is the vendor of a type of GPU; empty: it is not known by its name.

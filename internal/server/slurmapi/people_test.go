@@ -62,8 +62,10 @@ func TestAccounting(t *testing.T) {
 			{"GET", "/association/?account=phys" + n, "", 200, `"minutes":{"total":[{"type":"cpu"`},
 			{"POST", "/associations/", `{"associations":[{"account":"phys` + n + `","partition":"main"}]}`, 400, "2036"},
 			{"POST", "/associations/", `{"associations":[{"account":"phys` + n + `","shares_raw":-2}]}`, 400, "shares_raw"},
-			{"POST", "/accounts/", `{"accounts":[{"name":"phys` + n + `","coordinators":[{"name":"u` + n + `"}]}]}`, 200,
-				"field coordinators has no effect"},
+			{
+				"POST", "/accounts/", `{"accounts":[{"name":"phys` + n + `","coordinators":[{"name":"u` + n + `"}]}]}`, 200,
+				"field coordinators has no effect",
+			},
 			{"POST", "/users/", `{"users":[{"name":"x` + n + `","old_name":"u` + n + `"}]}`, 400, "2036"},
 			{"DELETE", "/user/u" + n, "", 200, ""},
 			{"GET", "/user/u" + n, "", 404, "9003"},
@@ -101,9 +103,11 @@ func TestController(t *testing.T) {
 		{"GET", "/slurm/v0.0.43/diag/", "", 200, `"bf_cycle_max":`},
 		{"GET", "/slurm/v0.0.42/shares", "", 200, `"shares":{"shares":[`},
 		{"GET", "/slurm/v0.0.42/reservations/", "", 200, `"reservations":[]`},
-		{"POST", "/slurm/v0.0.43/reservation", `{"name":"r1","start_time":{"set":true,"number":4000000000},` +
-			`"duration":{"set":true,"number":60},"node_list":["idle"],"users":["root"],"flags":["MAINT","SPEC_NODES"]}`,
-			200, `"name":"r1"`},
+		{
+			"POST", "/slurm/v0.0.43/reservation", `{"name":"r1","start_time":{"set":true,"number":4000000000},` +
+				`"duration":{"set":true,"number":60},"node_list":["idle"],"users":["root"],"flags":["MAINT","SPEC_NODES"]}`,
+			200, `"name":"r1"`,
+		},
 		{"GET", "/slurm/v0.0.42/reservation/r1", "", 200, `"node_list":"idle"`},
 		{"POST", "/slurm/v0.0.43/reservations/", `{"reservations":[{"name":"r1","users":["root","daemon"]}]}`, 200, "daemon"},
 		{"POST", "/slurm/v0.0.43/reservation", `{"name":"r2","flags":["ODD"]}`, 400, "9001"},
@@ -114,8 +118,10 @@ func TestController(t *testing.T) {
 		{"DELETE", "/slurm/v0.0.43/reservation/r1", "", 200, ""},
 		{"GET", "/slurm/v0.0.43/reservation/r1", "", 404, "2053"},
 		{"DELETE", "/slurm/v0.0.42/reservation/r1", "", 405, "9200"},
-		{"POST", "/slurm/v0.0.41/job/allocate", `{"job":{"current_working_directory":"/tmp","minimum_nodes":1}}`, 200,
-			`"job_id":1`},
+		{
+			"POST", "/slurm/v0.0.41/job/allocate", `{"job":{"current_working_directory":"/tmp","minimum_nodes":1}}`, 200,
+			`"job_id":1`,
+		},
 		{"DELETE", "/slurm/v0.0.41/jobs/", `{"partition":"main","usr_name":"bob"}`, 400, "usr_name"},
 		{"DELETE", "/slurm/v0.0.41/jobs/?user=bob", `{"partition":"main"}`, 400, "unknown parameter"},
 		{"DELETE", "/slurm/v0.0.41/jobs/", `{"partition":"main","nodes":["n[1"]}`, 400, "2018"},

@@ -191,7 +191,8 @@ func (d *description) gres() {
 
 func (d *description) lists() {
 	for _, l := range [][2]string{
-		{"required_nodes", "nodelist"}, {"excluded_nodes", "exclude"},
+		{"required_nodes", "nodelist"},
+		{"excluded_nodes", "exclude"},
 		{"profile", "profile"},
 	} {
 		if list := d.in.List(l[0]); len(list) > 0 {

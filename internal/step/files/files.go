@@ -151,7 +151,9 @@ func read(path string) (*record, error) {
 		case parcel.Made:
 			rec.paths[name] = true
 		case parcel.Found:
-			rec.paths[name] = rec.paths[name]
+			if _, known := rec.paths[name]; !known {
+				rec.paths[name] = false
+			}
 		case parcel.Other:
 			delete(rec.paths, name)
 		}

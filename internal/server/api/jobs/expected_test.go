@@ -17,8 +17,12 @@ func TestNotPast(t *testing.T) {
 		want     core.Time
 		guess    bool
 	}{
-		{999, false, now, true}, {now, false, now, false}, {1001, false, 1001, false}, {1001, true, 1001, true},
-		{now, true, 0, false}, {999, true, 0, false},
+		{999, false, now, true},
+		{now, false, now, false},
+		{1001, false, 1001, false},
+		{1001, true, 1001, true},
+		{now, true, 0, false},
+		{999, true, 0, false},
 	} {
 		if at, guess := notPast(tc.expected, tc.estimate, now); at != tc.want || guess != tc.guess {
 			t.Errorf("%+v: %d %v", tc, at, guess)

@@ -62,8 +62,10 @@ func (x *amounts) addNode(n *core.Node, k float64) {
 // per divides: into seconds by perSecond, into plain amounts by 1.
 func (x *amounts) per(unit float64) core.TRES {
 	list := []core.Amount{
-		{Name: "cpu", Count: round(x.cpu / unit)}, {Name: "mem", Count: round(x.mem / unit)},
-		{Name: "node", Count: round(x.nodes / unit)}, {Name: "billing", Count: round(x.cpu / unit)},
+		{Name: "cpu", Count: round(x.cpu / unit)},
+		{Name: "mem", Count: round(x.mem / unit)},
+		{Name: "node", Count: round(x.nodes / unit)},
+		{Name: "billing", Count: round(x.cpu / unit)},
 	}
 	for name, n := range x.gres {
 		list = append(list, core.Amount{Name: name, Count: round(n / unit)})

@@ -38,15 +38,18 @@ func TestSum(t *testing.T) {
 		waited float64
 	}{
 		{
-			"inside", store.JobUsage{Start: at(70), End: at(80), Alloc: alloc("", 2)},
+			"inside",
+			store.JobUsage{Start: at(70), End: at(80), Alloc: alloc("", 2)},
 			q, "billing=1200,cpu=1200,gres/gpu=600,mem=614400,node=600", 0,
 		},
 		{
-			"cut at both ends", store.JobUsage{Start: at(1), End: at(500), Alloc: alloc("", 1, 3)},
+			"cut at both ends",
+			store.JobUsage{Start: at(1), End: at(500), Alloc: alloc("", 1, 3)},
 			q, "billing=14400,cpu=14400,gres/gpu=7200,mem=7372800,node=7200", 0,
 		},
 		{
-			"runs on", store.JobUsage{Start: at(110), Alloc: alloc("", 1)},
+			"runs on",
+			store.JobUsage{Start: at(110), Alloc: alloc("", 1)},
 			q, "billing=600,cpu=600,gres/gpu=600,mem=614400,node=600", 0,
 		},
 		{"before", store.JobUsage{Start: at(10), End: at(60), Alloc: alloc("", 1)}, q, "", 0},
@@ -57,30 +60,44 @@ func TestSum(t *testing.T) {
 			q, "billing=600,cpu=600,gres/gpu=300,mem=307200,node=300", 0,
 		},
 		{
-			"waited", store.JobUsage{Eligible: at(50), Start: at(70), End: at(80), Alloc: alloc("", 2)},
+			"waited",
+			store.JobUsage{Eligible: at(50), Start: at(70), End: at(80), Alloc: alloc("", 2)},
 			q, "billing=1200,cpu=1200,gres/gpu=600,mem=614400,node=600", 1200,
 		},
 		{
-			"twice", store.JobUsage{Start: at(70), End: at(80), Alloc: alloc("", 2),
-				Earlier: &core.Earlier{Attempts: []core.Attempt{{Start: at(61), End: at(62), Alloc: alloc("", 2)}}}},
+			"twice",
+			store.JobUsage{
+				Start: at(70), End: at(80), Alloc: alloc("", 2),
+				Earlier: &core.Earlier{Attempts: []core.Attempt{{Start: at(61), End: at(62), Alloc: alloc("", 2)}}},
+			},
 			q, "billing=1320,cpu=1320,gres/gpu=660,mem=675840,node=660", 0,
 		},
 		{
-			"of a partition", store.JobUsage{Start: at(70), End: at(80), Alloc: alloc("", 2)},
-			query{start: at(60), end: at(120), partitions: []string{"other"}}, "", 0,
+			"of a partition",
+			store.JobUsage{Start: at(70), End: at(80), Alloc: alloc("", 2)},
+			query{start: at(60), end: at(120), partitions: []string{"other"}},
+			"", 0,
 		},
 		{
-			"of a node", store.JobUsage{Start: at(70), End: at(80), Alloc: alloc("", 2)},
-			query{start: at(60), end: at(120), nodes: []string{"n2"}}, "", 0,
+			"of a node",
+			store.JobUsage{Start: at(70), End: at(80), Alloc: alloc("", 2)},
+			query{start: at(60), end: at(120), nodes: []string{"n2"}},
+			"", 0,
 		},
 		{
-			"of an array", store.JobUsage{ID: 9, Array: &core.ArrayRef{Base: 7},
-				Start: at(70), End: at(71), Alloc: alloc("", 1)},
-			query{start: at(60), end: at(120), ids: []string{"7"}}, "billing=60,cpu=60,gres/gpu=60,mem=61440,node=60", 0,
+			"of an array",
+			store.JobUsage{
+				ID: 9, Array: &core.ArrayRef{Base: 7},
+				Start: at(70), End: at(71), Alloc: alloc("", 1),
+			},
+			query{start: at(60), end: at(120), ids: []string{"7"}},
+			"billing=60,cpu=60,gres/gpu=60,mem=61440,node=60", 0,
 		},
 		{
-			"of a group", store.JobUsage{GID: 5, Start: at(70), End: at(71), Alloc: alloc("", 1)},
-			query{start: at(60), end: at(120), groups: []uint32{4}}, "", 0,
+			"of a group",
+			store.JobUsage{GID: 5, Start: at(70), End: at(71), Alloc: alloc("", 1)},
+			query{start: at(60), end: at(120), groups: []uint32{4}},
+			"", 0,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -299,6 +299,7 @@ func endRank(j *core.Job) int {
 		return 2
 	case core.RunEndStopped, core.RunEndAborted:
 		return 1
+	default:
+		return 0
 	}
-	return 0
 }

@@ -111,7 +111,7 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 	case errors.Is(err, errTooLate):
 		a.Cancel(ctx)
 		text := slurm.ErrorText(a.Busy)
-		if a.Dot != "" && a.talks() { // salloc itself waits in vain; without seconds the server says no
+		if a.Dot != "" && a.talks() { // salloc itself waits, and for nothing; without seconds the server says no
 			text = "Connection timed out"
 		}
 		a.World.Errorf("Unable to allocate resources: %s", text)

@@ -268,7 +268,7 @@ func (s siteConfig) write(ctx context.Context, args []string) int {
 	case strings.HasPrefix("config", word):
 		return s.writeConfig(ctx, args[1:])
 	case strings.HasPrefix("batch_script", word):
-		return jobVerbs{s.session}.writeScript(ctx, args[1:])
+		return jobVerbs(s).writeScript(ctx, args[1:])
 	}
 	fmt.Fprintf(s.w.Err, "invalid write argument:%s\n", args[0])
 	return slurm.ExitError

@@ -225,17 +225,17 @@ func (s jobVerbs) setJobKey(p *pair, u *client.Update) (wrong string, ok bool) {
 		return err == nil
 	}
 	limit := func(to **core.Seconds) bool {
-		least, ok := timeLimit(p.value)
+		least, valid := timeLimit(p.value)
 		*to = &least
-		return ok
+		return valid
 	}
 	switch p.key {
 	case "mailuser":
 		return "", text(&u.MailUser, p.value)
 	case "mailtype":
-		list, ok := slurm.MailTypes(p.value)
+		list, valid := slurm.MailTypes(p.value)
 		u.MailTypes = &list
-		return "Invalid MailType value: " + p.value, ok
+		return "Invalid MailType value: " + p.value, valid
 	case "timelimit":
 		return "Invalid TimeLimit value", limit(&u.TimeLimit)
 	case "timemin":
@@ -256,8 +256,8 @@ func (s jobVerbs) setJobKey(p *pair, u *client.Update) (wrong string, ok bool) {
 	case "qos":
 		return "", text(&u.QOS, p.value)
 	case "sitefactor":
-		ok := number(&u.Site, p.value) && *u.Site >= -maxSite && *u.Site <= maxSite
-		return fmt.Sprintf("SiteFactor value out of range (+/- %d). Value ignored", maxSite), ok
+		valid := number(&u.Site, p.value) && *u.Site >= -maxSite && *u.Site <= maxSite
+		return fmt.Sprintf("SiteFactor value out of range (+/- %d). Value ignored", maxSite), valid
 	case "comment":
 		return "", text(&u.Comment, p.value)
 	case "dependency":
@@ -389,7 +389,7 @@ func (s jobVerbs) addTime(ctx context.Context, id string, p *pair, u *client.Upd
 	return 0
 }
 
-// writeResized prints how the environment of a job that gave nodes back is set anew, and writes the files that do it.
+// writeResized prints how the environment of a job that gave nodes back is set again, and writes the files that do it.
 func (s jobVerbs) writeResized(ctx context.Context, id string) {
 	c, err := s.client()
 	if err != nil {
@@ -402,7 +402,10 @@ func (s jobVerbs) writeResized(ctx context.Context, id string) {
 	j := &list.Jobs[0]
 	nodes, count := client.AllocList(j.Alloc), strconv.Itoa(len(j.Alloc.Nodes))
 	sets := [][2]string{
-		{"SLURM_NODELIST", nodes}, {"SLURM_JOB_NODELIST", nodes}, {"SLURM_NNODES", count}, {"SLURM_JOB_NUM_NODES", count},
+		{"SLURM_NODELIST", nodes},
+		{"SLURM_JOB_NODELIST", nodes},
+		{"SLURM_NNODES", count},
+		{"SLURM_JOB_NUM_NODES", count},
 		{"SLURM_JOB_CPUS_PER_NODE", slurm.CPUsPerNode(j.Alloc)},
 	}
 	drop := []string{"SLURM_NPROCS", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE"}

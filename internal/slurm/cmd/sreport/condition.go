@@ -34,22 +34,40 @@ type word struct {
 // The words that all reports know, and those of each kind. A word without a value names what bare says.
 var (
 	common = []word{
-		{"Clusters", 2, "clusters"}, {"End", 1, "end"}, {"Format", 1, "format"}, {"Start", 1, "start"},
+		{"Clusters", 2, "clusters"},
+		{"End", 1, "end"},
+		{"Format", 1, "format"},
+		{"Start", 1, "start"},
 		{"All_Clusters", 4, "all_clusters"},
 	}
 	clusterWords = []word{
-		{"Accounts", 1, "accounts"}, {"Acct", 4, "accounts"}, {"Tree", 4, "tree"}, {"Users", 1, "users"},
+		{"Accounts", 1, "accounts"},
+		{"Acct", 4, "accounts"},
+		{"Tree", 4, "tree"},
+		{"Users", 1, "users"},
 		{"Wckeys", 1, "wckeys"},
 	}
 	jobWords = []word{
-		{"Accounts", 2, "accounts"}, {"Acct", 4, "accounts"}, {"AcctAsParent", 5, "acctasparent"},
-		{"FlatView", 2, "flatview"}, {"GID", 2, "groups"}, {"Groups", 4, "groups"}, {"Grouping", 6, "grouping"},
-		{"Jobs", 1, "jobs"}, {"Nodes", 1, "nodes"}, {"Partitions", 2, "partitions"},
-		{"PrintJobCount", 2, "printjobcount"}, {"Users", 1, "users"}, {"Wckeys", 2, "wckeys"},
+		{"Accounts", 2, "accounts"},
+		{"Acct", 4, "accounts"},
+		{"AcctAsParent", 5, "acctasparent"},
+		{"FlatView", 2, "flatview"},
+		{"GID", 2, "groups"},
+		{"Groups", 4, "groups"},
+		{"Grouping", 6, "grouping"},
+		{"Jobs", 1, "jobs"},
+		{"Nodes", 1, "nodes"},
+		{"Partitions", 2, "partitions"},
+		{"PrintJobCount", 2, "printjobcount"},
+		{"Users", 1, "users"},
+		{"Wckeys", 2, "wckeys"},
 	}
 	reservationWords = []word{{"Names", 1, "names"}, {"Nodes", 2, "nodes"}}
 	userWords        = []word{
-		{"Accounts", 1, "accounts"}, {"Acct", 4, "accounts"}, {"Group", 1, "group"}, {"TopCount", 1, "topcount"},
+		{"Accounts", 1, "accounts"},
+		{"Acct", 4, "accounts"},
+		{"Group", 1, "group"},
+		{"TopCount", 1, "topcount"},
 		{"Users", 1, "users"},
 	}
 )
@@ -105,9 +123,7 @@ func (s *session) parse(known []word, bare string, args []string) condition {
 }
 
 func (c *condition) add(key, value string) {
-	for _, v := range cmd.SplitList(strings.Trim(value, `"'`)) {
-		c.values[key] = append(c.values[key], v)
-	}
+	c.values[key] = append(c.values[key], cmd.SplitList(strings.Trim(value, `"'`))...)
 }
 
 // has reports whether a condition lets a name pass.

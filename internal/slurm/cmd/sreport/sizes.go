@@ -155,8 +155,8 @@ func (s *session) printSizes(c *condition, f *facts, by sizeKey) int {
 	if by == byWCKeySize {
 		title, format = "Job Sizes by Wckey", "Cluster,Wckey"
 	}
-	cols := append(s.columns(c, sizeFields(by), format), s.sizeColumns(c, limits)...)
-	return s.print(c, title, s.sizeUnits(c), true, cols, list)
+	columns := append(s.columns(c, sizeFields(by), format), s.sizeColumns(c, limits)...)
+	return s.print(c, title, s.sizeUnits(c), true, columns, list)
 }
 
 func (s *session) sizeUnits(c *condition) string {
@@ -265,8 +265,8 @@ func (s *session) reservationReport(args []string) int {
 			}
 		}
 	}
-	cols := s.columns(&c, s.reservationFields(), "Cluster,Name,Start,End,TresName,Allocated,Idle")
-	return s.print(&c, "Reservation Utilization", "Usage reported in "+s.time.units("TRES"), false, cols, rows)
+	columns := s.columns(&c, s.reservationFields(), "Cluster,Name,Start,End,TresName,Allocated,Idle")
+	return s.print(&c, "Reservation Utilization", "Usage reported in "+s.time.units("TRES"), false, columns, rows)
 }
 
 func (s *session) reservationFields() []field {
