@@ -29,8 +29,8 @@ func (in *Exited) apply(s *State) (None, error) {
 	case "batch":
 		if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {
 			next.Exit, next.Usage, next.Image = in.Exit, in.Usage, in.Image
-			if len(in.Ranks) > 0 || next.Life != nil && next.Life.Ranks != nil {
-				next.OwnLife().Ranks = in.Ranks
+			if ranks := in.ranksOf(j); len(ranks) > 0 || next.Life != nil && next.Life.Ranks != nil {
+				next.OwnLife().Ranks = ranks
 			}
 		}
 		if !jobs.IsOver(j) {
@@ -105,4 +105,20 @@ func (in *AllocDone) apply(s *State) (None, error) {
 	edit.End(st, why, "")
 	edit.Commit()
 	return none, nil
+}
+
+// maxGroupRanks bounds the ranks of a run of several groups: the job of one does not know how many the others have.
+const maxGroupRanks = 1024
+
+// ranksOf are the ends by rank, at most one for each node: root in a container is among those who say how many there
+// are, and they stay with the job.
+func (in *Exited) ranksOf(j *core.Job) []core.RankExit {
+	most := 0
+	if j.Alloc != nil {
+		most = len(j.Alloc.Nodes)
+	}
+	if j.Spec.More().Het != nil {
+		most = max(most, maxGroupRanks)
+	}
+	return in.Ranks[:min(len(in.Ranks), most)]
 }
