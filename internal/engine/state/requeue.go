@@ -117,7 +117,8 @@ func (r *revivals) note(j *core.Job, now core.Time) {
 	if *r == nil {
 		*r = revivals{}
 	}
-	if len(*r) >= 1024 {
+	// At powers of two: whoever requeues very many within the hour does not have all looked at for each.
+	if n := len(*r); n >= 1024 && n&(n-1) == 0 {
 		maps.DeleteFunc(*r, func(_ core.JobID, v revival) bool { return now.Sub(v.at) > revivalMemory })
 	}
 	(*r)[j.ID] = revival{j.Attempt, j.End, now}
