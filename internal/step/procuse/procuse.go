@@ -36,9 +36,11 @@ func Tasks(roots, pids []int, tasks []wire.Task) []wire.TaskUse {
 			seen[pid] = p
 		}
 	}
+	var path []int
 	for pid, p := range seen {
 		task := 0
-		for at, n := pid, 0; n < len(seen); n++ {
+		path = path[:0]
+		for at := pid; len(path) < len(seen); {
 			if i, ok := of[at]; ok {
 				task = i
 				break
@@ -47,7 +49,11 @@ func Tasks(roots, pids []int, tasks []wire.Task) []wire.TaskUse {
 			if !ok {
 				break
 			}
+			path = append(path, at)
 			at = up.parent
+		}
+		for _, above := range path { // a long line of parents is followed once
+			of[above] = task
 		}
 		t := &out[task]
 		t.CPU += p.cpu

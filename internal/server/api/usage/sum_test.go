@@ -75,13 +75,13 @@ func TestSum(t *testing.T) {
 		{
 			"of a partition",
 			store.JobUsage{Start: at(70), End: at(80), Alloc: alloc("", 2)},
-			query{start: at(60), end: at(120), partitions: []string{"other"}},
+			query{start: at(60), end: at(120), partitions: setOf([]string{"other"})},
 			"", 0,
 		},
 		{
 			"of a node",
 			store.JobUsage{Start: at(70), End: at(80), Alloc: alloc("", 2)},
-			query{start: at(60), end: at(120), nodes: []string{"n2"}},
+			query{start: at(60), end: at(120), nodes: setOf([]string{"n2"})},
 			"", 0,
 		},
 		{
@@ -90,13 +90,13 @@ func TestSum(t *testing.T) {
 				ID: 9, Array: &core.ArrayRef{Base: 7},
 				Start: at(70), End: at(71), Alloc: alloc("", 1),
 			},
-			query{start: at(60), end: at(120), ids: []string{"7"}},
+			query{start: at(60), end: at(120), ids: setOf([]string{"7"})},
 			"billing=60,cpu=60,gres/gpu=60,mem=61440,node=60", 0,
 		},
 		{
 			"of a group",
 			store.JobUsage{GID: 5, Start: at(70), End: at(71), Alloc: alloc("", 1)},
-			query{start: at(60), end: at(120), groups: []uint32{4}},
+			query{start: at(60), end: at(120), groups: map[uint32]bool{4: true}},
 			"", 0,
 		},
 	} {

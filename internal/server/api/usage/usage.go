@@ -20,10 +20,26 @@ type Usage struct{ *call.Base }
 // query is which jobs are asked for, in which time.
 type query struct {
 	start, end core.Time
-	ids        []string
-	groups     []uint32
-	nodes      []string
-	partitions []string
+	// Sets: there may be thousands of names, and each is compared with each job. Nil: any.
+	ids        map[string]bool
+	groups     map[uint32]bool
+	nodes      map[string]bool
+	partitions map[string]bool
+}
+
+// add puts a value into a set.
+func add[T comparable](set *map[T]bool, value T) {
+	if *set == nil {
+		*set = map[T]bool{}
+	}
+	(*set)[value] = true
+}
+
+func setOf(list []string) (set map[string]bool) {
+	for _, text := range list {
+		add(&set, text)
+	}
+	return set
 }
 
 func parseQuery(q url.Values, now core.Time) (out query, err error) {
@@ -36,14 +52,15 @@ func parseQuery(q url.Values, now core.Time) (out query, err error) {
 		return out, err
 	}
 	out = query{
-		start: core.Time(start), end: min(core.Time(end), now), ids: q["id"], nodes: q["node"], partitions: q["partition"],
+		start: core.Time(start), end: min(core.Time(end), now), ids: setOf(q["id"]), nodes: setOf(q["node"]),
+		partitions: setOf(q["partition"]),
 	}
 	for _, g := range q["gid"] {
 		n, err := strconv.ParseUint(g, 10, 32)
 		if err != nil {
 			return out, core.Errorf(core.Invalid, "gid: %q is no number of a group", g)
 		}
-		out.groups = append(out.groups, uint32(n))
+		add(&out.groups, uint32(n))
 	}
 	return out, nil
 }
@@ -51,12 +68,10 @@ func parseQuery(q url.Values, now core.Time) (out query, err error) {
 // wants reports whether a job is one of those asked for.
 func (q *query) wants(u *store.JobUsage, al *core.Alloc) bool {
 	switch {
-	case len(q.groups) > 0 && !slices.Contains(q.groups, u.GID),
-		len(q.partitions) > 0 && !slices.Contains(q.partitions, string(al.Partition)),
+	case len(q.groups) > 0 && !q.groups[u.GID],
+		len(q.partitions) > 0 && !q.partitions[string(al.Partition)],
 		len(q.ids) > 0 && !q.named(u),
-		len(q.nodes) > 0 && !slices.ContainsFunc(al.Nodes, func(n core.NodeAlloc) bool {
-			return slices.Contains(q.nodes, string(n.Node))
-		}):
+		len(q.nodes) > 0 && !slices.ContainsFunc(al.Nodes, func(n core.NodeAlloc) bool { return q.nodes[string(n.Node)] }):
 		return false
 	}
 	return true
@@ -64,10 +79,10 @@ func (q *query) wants(u *store.JobUsage, al *core.Alloc) bool {
 
 func (q *query) named(u *store.JobUsage) bool {
 	id := strconv.FormatInt(int64(u.ID), 10)
-	if a := u.Array; a != nil && slices.Contains(q.ids, strconv.FormatInt(int64(a.Base), 10)) {
+	if a := u.Array; a != nil && q.ids[strconv.FormatInt(int64(a.Base), 10)] {
 		return true
 	}
-	return slices.Contains(q.ids, id)
+	return q.ids[id]
 }
 
 // Show answers GET /usage.

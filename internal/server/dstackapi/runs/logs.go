@@ -41,6 +41,11 @@ func (a *Runs) poll(c *front.Call, in *pollBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	done, err := a.Heavy(c.Context(), c.Caller)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	j, attempt, rank, err := l.submissionOf(c.Context(), r, in.JobSubmissionID)
 	if err != nil || j == nil {
 		return out, err
@@ -62,11 +67,6 @@ func (a *Runs) poll(c *front.Call, in *pollBody) (any, error) {
 		q.Rank = &rank
 	}
 	q.Since, q.Until = moment(in.StartTime), moment(in.EndTime)
-	done, err := a.Heavy(c.Context(), c.Caller)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	list, next, err := a.Logs.Page(logstore.Key{Job: j.ID, Attempt: attempt}, q)
 	if err != nil {
 		return nil, err
