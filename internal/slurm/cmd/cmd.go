@@ -256,6 +256,16 @@ func Hosts(expr string) ([]string, error) { return hostlist.Expand(expr, maxHost
 // MinJobAge is how long listings of live jobs still show one that has ended, as Slurm's setting of that name.
 const MinJobAge = 5 * time.Minute
 
+// ErrnoText is what the system says of a failure, as C programs write it.
+func ErrnoText(err error) string {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return err.Error()
+	}
+	text := errno.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
 // HidePartitions takes those out that are hidden. Administrators see them, as Slurm's operators do.
 func HidePartitions(ctx context.Context, c *client.Client, info *client.Cluster) error {
 	hidden := func(p core.Partition) bool { return p.Hidden }

@@ -41,7 +41,8 @@ import (
 //
 // A line "~ TEXT" stands for one that the regular expression TEXT matches. There are four nodes of 4 CPUs and the
 // partitions main, short and debug; "* conf TEXT" adds a line to slurm.conf, "* append TEXT" does when the case has
-// come so far, "* remove TEXT" takes out the lines that begin so; "* env NAME=VALUE" sets a variable.
+// come so far, "* remove TEXT" takes out the lines that begin so; "* env NAME=VALUE" sets a variable;
+// "* file NAME TEXT" adds a line to a file.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/findings/*.txt")
@@ -164,6 +165,19 @@ func (c *findingCase) run(t *testing.T) {
 	}
 }
 
+// appendLine adds a line to a file of the case.
+func (r *findingRun) appendLine(file string, words []string) {
+	r.t.Helper()
+	f, err := os.OpenFile(filepath.Join(r.dir, file), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	fmt.Fprintln(f, strings.Join(words, " "))
+	if err := f.Close(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // do carries out a line of the test's own.
 func (r *findingRun) do(words []string) {
 	r.t.Helper()
@@ -177,14 +191,9 @@ func (r *findingRun) do(words []string) {
 	switch words[0] {
 	case "conf":
 	case "append": // to slurm.conf, for the next reconfigure
-		f, err := os.OpenFile(filepath.Join(r.dir, "slurm.conf"), os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		fmt.Fprintln(f, strings.Join(words[1:], " "))
-		if err := f.Close(); err != nil {
-			r.t.Fatal(err)
-		}
+		r.appendLine("slurm.conf", words[1:])
+	case "file":
+		r.appendLine(words[1], words[2:])
 	case "remove": // the lines of slurm.conf that begin so
 		file := filepath.Join(r.dir, "slurm.conf")
 		text, err := os.ReadFile(file)

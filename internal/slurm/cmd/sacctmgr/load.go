@@ -1,7 +1,6 @@
 package sacctmgr
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
 )
 
 // loader reads a file as dump writes it and makes what is not there yet. All of it is read before anything is changed.
@@ -25,57 +25,14 @@ type loader struct {
 	fresh    []string                  // their names, in order
 	changed  []string                  // lines
 	later    map[string]*client.UpdateUser
+
+	clustered    bool     // the file has named its cluster
+	coordinators []pairOf // as the file says; an account may come after the user
 }
 
 type pairOf struct {
 	account core.ProjectName
 	user    string
-}
-
-// line is one of a flat file: Kind - 'name':Key=Value:…
-type line struct {
-	kind, name string
-	set        []item
-}
-
-// splitFlat splits at colons outside of quotes.
-func splitFlat(text string) (parts []string) {
-	quoted, from := false, 0
-	for i := 0; i <= len(text); i++ {
-		switch {
-		case i == len(text) || text[i] == ':' && !quoted:
-			parts = append(parts, text[from:i])
-			from = i + 1
-		case text[i] == '\'' || text[i] == '"':
-			quoted = !quoted
-		}
-	}
-	return parts
-}
-
-// parseFlat reads a line; ok is false for one that is none.
-func parseFlat(text string) (l line, ok bool) {
-	parts := splitFlat(text)
-	kind, name, ok := strings.Cut(parts[0], " - ")
-	if !ok {
-		return l, false
-	}
-	l = line{kind: strings.ToLower(strings.TrimSpace(kind)), name: strings.Trim(strings.TrimSpace(name), `'"`)}
-	for _, p := range parts[1:] {
-		it := parseItem(p)
-		if key, _ := match(associationKeys, it.key); key == "qos" { // the difference to what is inherited
-			for _, q := range list(it.value) {
-				one := item{key: it.key, op: '=', value: q, raw: p}
-				if q[0] == '+' || q[0] == '-' {
-					one.op, one.value = q[0], q[1:]
-				}
-				l.set = append(l.set, one)
-			}
-			continue
-		}
-		l.set = append(l.set, it)
-	}
-	return l, l.name != ""
 }
 
 // path is where a file lies that may be named relative to the current directory.
@@ -112,7 +69,7 @@ func (s *run) loadFile(args []string) int {
 	}
 	text, err := os.ReadFile(s.path(file))
 	if err != nil {
-		fmt.Fprintf(s.w.Err, " Unable to read \"%s\": No such file or directory\n", file)
+		fmt.Fprintf(s.w.Err, " Unable to read \"%s\": %s\n", file, cmd.ErrnoText(err))
 		return slurm.ExitError
 	}
 	if !s.load() {
@@ -125,6 +82,9 @@ func (s *run) loadFile(args []string) int {
 	if code := l.read(string(text), cluster); code != 0 {
 		return code
 	}
+	if code := l.coordinate(); code != 0 {
+		return code
+	}
 	if code := l.apply(); code != 0 {
 		return code
 	}
@@ -134,10 +94,10 @@ func (s *run) loadFile(args []string) int {
 
 // read takes all lines in.
 func (l *loader) read(text, cluster string) int {
-	in := bufio.NewScanner(strings.NewReader(text))
-	for n := 1; in.Scan(); n++ {
-		t := strings.TrimSpace(in.Text())
-		if t == "" || t[0] == '#' {
+	n := 0
+	for t := range strings.Lines(text) {
+		n++
+		if t = strings.TrimSpace(t); t == "" || t[0] == '#' {
 			continue
 		}
 		one, ok := parseFlat(t)
@@ -153,6 +113,10 @@ func (l *loader) read(text, cluster string) int {
 }
 
 func (l *loader) take(one *line, n int, cluster string) int {
+	if l.clustered = l.clustered || one.kind == "cluster"; !l.clustered {
+		fmt.Fprintln(l.w.Err, " You need to specify a cluster name first with 'Cluster - $NAME' in your file")
+		return slurm.ExitError
+	}
 	switch one.kind {
 	case "cluster":
 		if name := orName(cluster, one.name); !strings.EqualFold(name, l.name) {
@@ -164,21 +128,58 @@ func (l *loader) take(one *line, n int, cluster string) int {
 	case "parent":
 		p := l.account(one.name)
 		if p == nil {
-			fmt.Fprintf(l.w.Err, " line(%d) You need to add the parent %s before its children\n", n, one.name)
+			fmt.Fprintf(l.w.Err, " line(%d) You need to add this parent (%s) as a child before you can add children to "+
+				"it.\n", n, one.name)
 			return slurm.ExitError
 		}
 		l.parent = p.Name
 		return 0
 	case "account", "project":
-		return l.takeAccount(one)
+		return l.takeAccount(one, n)
 	case "user":
-		return l.takeUser(one)
+		return l.takeUser(one, n)
 	}
-	fmt.Fprintf(l.w.Err, " Misformatted line(%d): '%s' is none of Cluster, Parent, Account and User\n", n, one.kind)
+	fmt.Fprintf(l.w.Err, " Misformatted line(%d): %s\n", n, one.text)
 	return slurm.ExitError
 }
 
-func (l *loader) takeAccount(one *line) int {
+// refuse says what is wrong with a setting of a line.
+func (l *loader) refuse(it item, err error, n int) int {
+	if l.sayBadValue(it, err); err == nil {
+		fmt.Fprintf(l.w.Err, " Unknown option: %s\n", it.raw)
+	}
+	fmt.Fprintf(l.w.Err, " Problem with line(%d)\n", n)
+	return slurm.ExitError
+}
+
+// coordinate makes users coordinators of the accounts that their lines name; one who is not in an account becomes a
+// member of it.
+func (l *loader) coordinate() int {
+	for _, k := range l.coordinators {
+		p := l.account(string(k.account))
+		if p == nil {
+			fmt.Fprintf(l.w.Err, " This account '%s' doesn't exist.\n"+
+				"        Contact your admin to add this account.\n", k.account)
+			return slurm.ExitError
+		}
+		m := member(p, k.user)
+		if m == nil {
+			p.Members = append(p.Members, core.Member{User: core.UserName(k.user)})
+			m = member(p, k.user)
+		}
+		if m.Role.Rank() >= core.RoleManager.Rank() {
+			continue
+		}
+		if m.Role = core.RoleManager; l.users[k.user] == nil {
+			l.changed = append(l.changed,
+				fmt.Sprintf(" Making User '%s' coordinator for account(s) %s", k.user, k.account))
+		}
+		l.projects[p.Name] = true
+	}
+	return 0
+}
+
+func (l *loader) takeAccount(one *line, n int) int {
 	p := l.account(one.name)
 	if p == nil {
 		fresh := core.Project{Name: core.ProjectName(strings.ToLower(one.name)), Parent: l.parent}
@@ -198,14 +199,14 @@ func (l *loader) takeAccount(one *line) int {
 			p.Organization = strings.ToLower(it.value)
 		default:
 			if known, err := l.setAssoc(target{&p.Shares, &p.Assoc}, it, l.mayUse(p, nil)); !known || err != nil {
-				return l.refuseOption(it, err)
+				return l.refuse(it, err, n)
 			}
 		}
 	}
 	return 0
 }
 
-func (l *loader) takeUser(one *line) int {
+func (l *loader) takeUser(one *line, n int) int {
 	p := l.account(orName(string(l.parent), "root"))
 	m := member(p, one.name)
 	if m == nil {
@@ -225,7 +226,7 @@ func (l *loader) takeUser(one *line) int {
 	change := &client.UpdateUser{}
 	for _, it := range one.set {
 		if known, err := l.setUser(u, m, p, change, it); !known || err != nil {
-			return l.refuseOption(it, err)
+			return l.refuse(it, err, n)
 		}
 	}
 	if l.users[one.name] == nil && *change != (client.UpdateUser{}) {
@@ -239,8 +240,10 @@ func (l *loader) setUser(u *core.User, m *core.Member, p *core.Project, change *
 	known bool, err error,
 ) {
 	switch key, _ := match(append([]keyword{{"Coordinator", 3, ""}, {"WCKeys", 1, ""}}, userKeys...), it.key); key {
-	case "coordinator":
-		m.Role = core.RoleManager
+	case "coordinator": // of the accounts named, whichever the line is about
+		for _, account := range list(it.value) {
+			l.coordinators = append(l.coordinators, pairOf{core.ProjectName(account), string(m.User)})
+		}
 	case "wckeys":
 		keys := list(it.value)
 		slices.Sort(keys)

@@ -4,13 +4,11 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -155,19 +153,9 @@ func (s jobVerbs) writeScript(ctx context.Context, args []string) int {
 		path = s.w.Dir + "/" + path
 	}
 	if err := os.WriteFile(path, script, 0o644); err != nil {
-		fmt.Fprintf(s.w.Err, "failed to open file `%s`: %s\n", name, errnoText(err))
+		fmt.Fprintf(s.w.Err, "failed to open file `%s`: %s\n", name, cmd.ErrnoText(err))
 		return slurm.ExitError
 	}
 	fmt.Fprintf(s.w.Out, "batch script for job %s written to %s\n", args[0], name)
 	return 0
-}
-
-// errnoText is what the system says of a failure, as C programs write it.
-func errnoText(err error) string {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return err.Error()
-	}
-	text := errno.Error()
-	return strings.ToUpper(text[:1]) + text[1:]
 }

@@ -14,6 +14,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
 )
 
 // updateByName changes all live jobs of a name, those of one user if the command says which.
@@ -421,7 +422,7 @@ func (s jobVerbs) writeResized(ctx context.Context, id string) {
 	name := "slurm_job_" + id + "_resize"
 	for file, text := range map[string]string{name + ".sh": sh.String(), name + ".csh": csh.String()} {
 		if err := os.WriteFile(s.w.Dir+"/"+file, []byte(text), 0o700); err != nil {
-			fmt.Fprintf(s.w.Err, "Could not create file %s: %s\n", file, errnoText(err))
+			fmt.Fprintf(s.w.Err, "Could not create file %s: %s\n", file, cmd.ErrnoText(err))
 			return
 		}
 	}
