@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"bireme.dev/bireme/internal/client"
@@ -165,5 +166,32 @@ func TestBoundedBody(t *testing.T) {
 	if status, text := c.raw("POST", "/slurm/v0.0.43/job/submit", "application/json",
 		`{"job":`+strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000)+`}`); status < 400 || status >= 500 {
 		t.Errorf("%d %.200s", status, text)
+	}
+}
+
+// TestHeavyCalls: one user's listings wait for each other, none waits for itself, and a change of very many records is
+// refused before much is done for it.
+func TestHeavyCalls(t *testing.T) {
+	t.Parallel()
+	s, root := start(t)
+	c := *root
+	c.token = s.Token(core.User{Name: "bob", UnixName: "daemon"})
+	var calls sync.WaitGroup
+	for range 3 {
+		for _, path := range []string{"/slurm/v0.0.43/shares", "/slurm/v0.0.43/diag", "/slurmdb/v0.0.43/jobs"} {
+			calls.Go(func() {
+				if status, text := c.raw("GET", path, "", ""); status != 200 {
+					t.Errorf("%s: %d %.200s", path, status, text)
+				}
+			})
+		}
+	}
+	calls.Wait()
+	names := strings.Repeat(`"bob",`, 3000) + `"bob"`
+	accounts := strings.ReplaceAll(names, "bob", "root")
+	status, text := c.raw("POST", "/slurmdb/v0.0.43/users_association/", "application/json",
+		`{"association_condition":{"users":[`+names+`],"accounts":[`+accounts+`]},"user":{}}`)
+	if status != http.StatusRequestEntityTooLarge {
+		t.Errorf("nine million associations: %d %.200s", status, text)
 	}
 }

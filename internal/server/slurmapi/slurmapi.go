@@ -119,11 +119,25 @@ func (a *API) serve(e *rest.Endpoint, w http.ResponseWriter, r *http.Request, wh
 		return err
 	}
 	ctx := withOuter(call.WithCaller(r.Context(), who), r)
+	if isHeavy(e) {
+		done, err := a.Heavy(ctx, who)
+		if err != nil {
+			return err
+		}
+		defer done()
+		ctx = call.WithHeavy(ctx)
+	}
 	reply := a.rest.Do(&rest.Call{
 		Context: ctx, Version: v, Path: r.PathValue, Query: r.URL.Query(), Body: body, User: string(who.User), Endpoint: e,
 	})
 	a.write(w, r, reply)
 	return nil
+}
+
+// isHeavy reports whether a call is about much of the state or the history, whose answer is made as a whole in memory.
+func isHeavy(e *rest.Endpoint) bool {
+	return e.Database() || e.Method == http.MethodGet && !strings.Contains(e.Path, "/job/") &&
+		!strings.HasSuffix(e.Path, "/ping")
 }
 
 // openapi serves the description of the API.

@@ -21,6 +21,19 @@ type draft struct {
 	projects map[core.ProjectName]bool
 	levels   map[core.QOSName]bool // QOS
 	after    []func() error
+	records  int // put so far
+}
+
+// maxRecords bounds the records of one change: each is looked for among all.
+const maxRecords = 10_000
+
+// another counts a record that is put.
+func (d *draft) another() error {
+	if d.records++; d.records > maxRecords {
+		return core.Errorf(core.TooLarge, "the request changes more than %d records", maxRecords).
+			Because("request_too_large")
+	}
+	return nil
 }
 
 func (c accounting) draft() (*draft, error) {
@@ -68,6 +81,9 @@ func missing(name string) error {
 
 // putAccount makes an account, or changes its texts.
 func (d *draft) putAccount(in schema.Input) error {
+	if err := d.another(); err != nil {
+		return err
+	}
 	name := strings.ToLower(in.Text("name"))
 	if name == "" {
 		return missing("account name")
@@ -117,6 +133,9 @@ func levelRole(words []string) (*core.Role, error) {
 
 // putUser makes a user, or changes level, default account and wckeys.
 func (d *draft) putUser(in schema.Input) error {
+	if err := d.another(); err != nil {
+		return err
+	}
 	name := core.UserName(in.Text("name"))
 	if name == "" {
 		return missing("user name")
@@ -168,6 +187,9 @@ func withUser(in schema.Input, name string) schema.Input {
 
 // putAssoc makes or changes the association of an account, or of a user in one.
 func (d *draft) putAssoc(in schema.Input) error {
+	if err := d.another(); err != nil {
+		return err
+	}
 	account, user := strings.ToLower(in.Text("account")), in.Text("user")
 	if account == "" {
 		return missing("account")
@@ -285,6 +307,9 @@ func readAssoc(in schema.Input, a *core.Association) error {
 
 // putQOS makes or changes a QOS.
 func (d *draft) putQOS(in schema.Input) error {
+	if err := d.another(); err != nil {
+		return err
+	}
 	name := strings.ToLower(in.Text("name"))
 	if name == "" {
 		return missing("qos name")
@@ -372,6 +397,9 @@ func readQOSLimits(in schema.Input, q *core.QOS) {
 
 // putKey gives a user a wckey.
 func (d *draft) putKey(in schema.Input) error {
+	if err := d.another(); err != nil {
+		return err
+	}
 	u, key := d.user(in.Text("user")), in.Text("name")
 	if u == nil || key == "" {
 		return missing("user or name of a wckey")

@@ -93,7 +93,7 @@ const heavyAtOnce = 2
 // Heavy waits for the caller's turn to read history, or much of the state: each such call may take a processor for a
 // while.
 func (a *Base) Heavy(ctx context.Context, who *Caller) (done func(), err error) {
-	if who.Admin {
+	if who.Admin || ctx.Value(heavyKey{}) != nil {
 		return func() {}, nil
 	}
 	rules := &limit.Rules{AtOnce: heavyAtOnce}
@@ -106,6 +106,12 @@ func (a *Base) Heavy(ctx context.Context, who *Caller) (done func(), err error) 
 	}
 	return c.End, nil
 }
+
+// heavyKey is where calls that a handler makes have that it has its turn, see Heavy.
+type heavyKey struct{}
+
+// WithHeavy makes a context of calls that a handler makes which has had its turn of Heavy: they need none of their own.
+func WithHeavy(ctx context.Context) context.Context { return context.WithValue(ctx, heavyKey{}, true) }
 
 // Release releases what a call holds.
 func (h *Held) Release() {
