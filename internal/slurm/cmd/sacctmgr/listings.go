@@ -3,6 +3,7 @@ package sacctmgr
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/slurm/cmd"
 )
 
 var (
@@ -218,6 +220,7 @@ func (s *lister) eventRows(c *condition) (rows []row, _ error) {
 			*to = core.At(t)
 		}
 	}
+	nodes, _ := cmd.Hosts(strings.Join(c.values["nodes"], ",")) // what does not expand names no node
 	list, err := s.c.Outages(s.ctx, from, until)
 	if err != nil {
 		return nil, err
@@ -225,7 +228,8 @@ func (s *lister) eventRows(c *condition) (rows []row, _ error) {
 	for i := range list.Outages {
 		o := &list.Outages[i]
 		state := strings.ToUpper(o.State)
-		if !c.has("nodes", string(o.Node)) || !c.has("names", string(o.Node)) || !c.has("clusters", s.name) ||
+		if len(c.values["nodes"]) > 0 && !slices.Contains(nodes, strings.ToLower(string(o.Node))) ||
+			!c.has("names", string(o.Node)) || !c.has("clusters", s.name) ||
 			!c.has("reasons", o.Reason) || !c.has("users", string(o.By)) || !c.has("states", state) {
 			continue
 		}

@@ -166,7 +166,7 @@ var messages = map[string]struct {
 
 // clear sets figures back.
 func (s *run) clear(args []string) int {
-	if len(args) == 0 || !strings.HasPrefix("stats", strings.ToLower(args[0])) {
+	if len(args) == 0 || args[0] == "" || !strings.HasPrefix("stats", strings.ToLower(args[0])) {
 		fmt.Fprint(s.w.Err, "No valid entity in clear command\nInput line must include \"Stats\"\n")
 		return slurm.ExitError
 	}

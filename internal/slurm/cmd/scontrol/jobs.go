@@ -76,7 +76,7 @@ func (s jobVerbs) each(ctx context.Context, words []string, after string, u *cli
 	return code
 }
 
-// jobIDs reads ids, and jobname=NAME as the ids of all live jobs of that name.
+// jobIDs reads ids, and jobname=NAME as the ids of all live jobs of that name, which Slurm takes for hold and release.
 func (s jobVerbs) jobIDs(ctx context.Context, c *client.Client, words []string) (ids []string, code int) {
 	if len(words) == 0 {
 		fmt.Fprintf(s.w.Err, "too few arguments for keyword:%s\n", s.verb)
@@ -85,8 +85,11 @@ func (s jobVerbs) jobIDs(ctx context.Context, c *client.Client, words []string) 
 	for _, word := range cmd.SplitList(strings.Join(words, ",")) {
 		given := word
 		key, value, named := strings.Cut(word, "=")
-		switch {
-		case named && (strings.EqualFold(key, "jobname") || strings.EqualFold(key, "name")):
+		switch key = strings.ToLower(key); {
+		case named && (key == "jobname" || key == "name"):
+			if value == "" { // no job has this name; to the server it is no condition
+				continue
+			}
 			list, err := c.Briefs(ctx, client.JobsQuery{Names: []string{value}})
 			if err != nil {
 				return nil, s.w.LoadFailed("slurm_load_jobs error", err)
@@ -95,7 +98,7 @@ func (s jobVerbs) jobIDs(ctx context.Context, c *client.Client, words []string) 
 				ids = append(ids, strconv.FormatInt(int64(list.Jobs[i].ID), 10))
 			}
 			continue
-		case named:
+		case named && (key == "jobid" || key == "job"):
 			word = value
 		}
 		if word == "" || word[0] < '0' || word[0] > '9' {

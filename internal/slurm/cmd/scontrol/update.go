@@ -55,7 +55,7 @@ func (s *session) update(ctx context.Context, args []string) int {
 	}
 	// a job has a reservation too
 	isJob := slices.ContainsFunc(pairs, func(p pair) bool { return p.key == "jobid" || p.key == "job" })
-	if !isJob && len(pairs) > 0 && (pairs[0].key == "jobname" || pairs[0].key == "name") {
+	if !isJob && len(pairs) > 0 && pairs[0].key == "jobname" {
 		return jobVerbs{s}.updateByName(ctx, pairs)
 	}
 	for i, p := range pairs {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
@@ -21,11 +22,20 @@ import (
 func (s jobVerbs) updateByName(ctx context.Context, pairs []pair) int {
 	name, uid, rest := pairs[0].value, "", []pair{}
 	for _, p := range pairs[1:] {
-		if p.key == "userid" {
-			uid = p.value
-		} else {
+		if jobKey(p.key) != "userid" {
 			rest = append(rest, p)
+			continue
 		}
+		id, ok := userID(p.value)
+		if !ok || p.sign != 0 {
+			fmt.Fprintf(s.w.Err, "Invalid UserID: %s\nRequest aborted\n", p.value)
+			return slurm.ExitError
+		}
+		uid = strconv.FormatUint(uint64(id), 10)
+	}
+	if name == "" { // no job has this name; to the server it is no condition
+		s.w.Errorf("No jobs with name ''")
+		return slurm.ExitError
 	}
 	c, err := s.client()
 	if err != nil {
@@ -39,7 +49,7 @@ func (s jobVerbs) updateByName(ctx context.Context, pairs []pair) int {
 	var ids []string
 	for i := range list.Jobs {
 		j := &list.Jobs[i]
-		if uid == "" || strconv.FormatUint(uint64(j.Spec.UID), 10) == uid || string(j.Spec.User) == uid {
+		if uid == "" || strconv.FormatUint(uint64(j.Spec.UID), 10) == uid {
 			ids = append(ids, strconv.FormatInt(int64(j.ID), 10))
 		}
 	}
@@ -52,6 +62,18 @@ func (s jobVerbs) updateByName(ctx context.Context, pairs []pair) int {
 		s.w.Errorf("No jobs with name '%s'", name)
 	}
 	return slurm.ExitError
+}
+
+// userID reads the number of a user, or a name.
+func userID(text string) (uint32, bool) {
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return uint32(n), true
+	}
+	u, err := account.ByName(text)
+	if err != nil {
+		return 0, false
+	}
+	return u.UID, true
 }
 
 // jobKeys are the keys of an update of jobs, each with the fewest letters that stand for it: the first that matches.
