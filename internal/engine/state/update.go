@@ -37,6 +37,7 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 			defer in.updateComponents(s, j, ref)
 		}
 	}
+	in.drop = nil
 	next, tasks, err := in.split(s, j)
 	if err != nil {
 		return none, err
@@ -54,10 +55,10 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 	if in.ResetAge && next.State == core.Pending {
 		next.Released = s.rec.Now()
 	}
-	if err := in.updateSpec(s, next); err != nil {
+	if err := in.checkpoint(s, next); err != nil {
 		return none, err
 	}
-	if err := in.checkpoint(s, next); err != nil {
+	if err := in.updateSpec(s, next); err != nil { // the last that may be refused: it records the spec
 		return none, err
 	}
 	if !tasks.Empty() {
@@ -65,6 +66,9 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 		return none, nil
 	}
 	edit := s.jobs.EditRecord(next)
+	for _, node := range in.drop {
+		edit.DropNode(node, "its job has given node "+string(node)+" back")
+	}
 	edit.CommitWith(core.JobUpdated, core.Event{By: in.By.User})
 	if in.Dependency != nil && next.Needs != nil {
 		s.dependencies.EvaluateNew(next.ID, in.Ended)

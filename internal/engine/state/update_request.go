@@ -2,7 +2,6 @@ package state
 
 import (
 	"maps"
-	"slices"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
@@ -36,7 +35,7 @@ func (in *UpdateJob) updateRequest(s *State, next *core.Job, spec *core.Spec) er
 		return nil
 	}
 	if next.State != core.Pending && (c.Nodes != nil || c.NodeList != nil) {
-		return in.shrink(s, next)
+		return in.shrink(next)
 	}
 	if next.State != core.Pending {
 		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
@@ -98,9 +97,10 @@ func updateMailAndIO(c *core.PaperChange, next *core.Job, spec *core.Spec) error
 	return nil
 }
 
-// shrink takes nodes from a job that runs: all but the first so many, or all that a list does not name. The first
-// stays: its script runs there. What runs of the job on the others is ended.
-func (in *UpdateJob) shrink(s *State, next *core.Job) error {
+// shrink notes in drop the nodes that a job that runs gives back: all but the first so many, or all that a list does
+// not name. The first stays: its script runs there. What runs of the job on the others is ended once nothing else of
+// the change can be refused.
+func (in *UpdateJob) shrink(next *core.Job) error {
 	c := &in.Spec
 	left := c.AskChange
 	left.Nodes, left.NodeList = nil, nil
@@ -132,10 +132,9 @@ func (in *UpdateJob) shrink(s *State, next *core.Job) error {
 	if !keep[next.Alloc.Nodes[0].Node] {
 		return refused
 	}
-	edit := s.jobs.EditRecord(next)
-	for _, na := range slices.Clone(next.Alloc.Nodes) {
-		if !keep[na.Node] {
-			edit.DropNode(na.Node, "its job has given node "+string(na.Node)+" back")
+	for i := range next.Alloc.Nodes {
+		if name := next.Alloc.Nodes[i].Node; !keep[name] {
+			in.drop = append(in.drop, name)
 		}
 	}
 	return nil
