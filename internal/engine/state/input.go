@@ -186,7 +186,7 @@ type UpdateJob struct {
 
 	part     bool            // it follows from a change of the first component
 	drop     []core.NodeName // of a job that runs, which gives them back; see shrink
-	ResetAge bool            `json:",omitempty"` // a job that waits is as old for its priority as if it became eligible now
+	ResetAge bool            `json:",omitempty"` // a job that waits is as old for its priority as one that came now
 	// Checkpoint says when the job last saved its work: what it did before is not lost if it is preempted. 0: now.
 	Checkpoint *core.Time
 }
