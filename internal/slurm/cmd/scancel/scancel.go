@@ -101,13 +101,22 @@ func fail(w *cmd.World, format string, args ...any) error {
 	return &slurm.Complaint{Lines: []string{w.Name + ": error: " + fmt.Sprintf(format, args...)}, Exit: slurm.ExitError}
 }
 
-// requests turns the command line into calls: one for all jobs, and one for each step named.
+// requests turns the command line into calls: one for all jobs, and one for each step named. There are none where an
+// option without a value chooses no job.
 func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 	all := client.Cancel{
 		Users: f.List("user"), Names: f.List("name"), Partitions: f.List("partition"), Projects: f.List("account"),
 		QOS:          f.List("qos"),
 		Reservations: f.List("reservation"), WCKeys: f.List("wckey"), Cron: f.Has("cron"), Batch: f.Has("batch"),
 		Full: f.Has("full"),
+	}
+	for _, option := range []string{"name", "partition", "account", "qos", "nodelist", "reservation", "wckey"} {
+		if f.Has(option) && len(f.List(option)) == 0 {
+			return nil, nil // no job has an empty one; to the server it would be no condition
+		}
+	}
+	if f.Has("user") && len(all.Users) == 0 {
+		return nil, fail(w, "Invalid user name: %s", f.Get("user"))
 	}
 	for i, u := range all.Users {
 		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
@@ -134,6 +143,11 @@ func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 		all.Signal = int32(n)
 	}
 	if f.Has("state") {
+		if len(f.List("state")) == 0 {
+			return nil, &slurm.Complaint{Exit: slurm.ExitError, Lines: []string{
+				"Invalid job state specified: " + f.Get("state"), "Valid job states are PENDING, RUNNING, and SUSPENDED",
+			}}
+		}
 		for _, word := range f.List("state") {
 			s, ok := core.ParseJobState(word)
 			if !ok || s.Final() {
