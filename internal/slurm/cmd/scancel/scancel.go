@@ -61,7 +61,11 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if !ok {
 		return code
 	}
-	calls, err := requests(w, f)
+	err := addEnvironment(w, &f)
+	var calls []client.Cancel
+	if err == nil {
+		calls, err = requests(w, f)
+	}
 	if err != nil {
 		return w.Complain(err)
 	}
@@ -145,7 +149,7 @@ func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 	if f.Has("state") {
 		if len(f.List("state")) == 0 {
 			return nil, &slurm.Complaint{Exit: slurm.ExitError, Lines: []string{
-				"Invalid job state specified: " + f.Get("state"), "Valid job states are PENDING, RUNNING, and SUSPENDED",
+				"Invalid job state specified: " + f.Get("state"), validStates,
 			}}
 		}
 		for _, word := range f.List("state") {
