@@ -212,12 +212,12 @@ func (h *Hub) Publish(p *engine.Published) {
 	}
 	for _, s := range c.Steps { // the last step of a job that is over lets its nodes be cleaned
 		k := h.jobs[s.Job]
-		k.noteStep(s, true)
+		known := k.noteStep(s, true)
 		switch {
 		case k == nil:
 		case over(k.job):
 			h.change(k.job, p.Snapshot)
-		case s.State == core.Running && s.Options.TimeLimit != 0: // it may have changed
+		case known && s.State == core.Running && s.Options.TimeLimit != 0: // it may have changed; a launch has its own
 			_ = h.order(k.job, setLimit(k.job, p.Snapshot.LiveSteps(s.Job))) // as below
 		case s.State == core.NodeFail && s.Attempt == k.job.Attempt: // its job continues, and some of it may too
 			// a node that is away learns of it when it is back

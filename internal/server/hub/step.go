@@ -15,22 +15,22 @@ import (
 
 // noteStep notes a step that was made or changed. A step that the hub did not know is to be launched by whoever made
 // it, if made is true; otherwise it was made in another life of the server. The job may be nil, and the hub's mu is
-// held.
-func (t *tracked) noteStep(st *core.Step, made bool) {
+// held. It reports whether the hub knew the step.
+func (t *tracked) noteStep(st *core.Step, made bool) (known bool) {
 	if t == nil || t.job.Attempt != st.Attempt {
-		return
+		return false
 	}
-	if st.State.Final() {
-		delete(t.steps, st.ID)
-		return
-	}
-	if _, known := t.steps[st.ID]; known {
-		return
+	if _, known = t.steps[st.ID]; known || st.State.Final() {
+		if st.State.Final() {
+			delete(t.steps, st.ID)
+		}
+		return known
 	}
 	if t.steps == nil {
 		t.steps = map[int32]bool{}
 	}
 	t.steps[st.ID] = made
+	return false
 }
 
 // reloadSteps follows the steps of a job in a state that was loaded again, and gives those that nobody launches. A step
