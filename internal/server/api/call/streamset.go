@@ -37,8 +37,12 @@ func (e *streamEnd) Error() string { return e.Text }
 func (s *streamSet) Open(ctx context.Context, who *Caller, admin bool, key string) (_ context.Context, leave func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	o := &openStream{user: who.User, admin: admin, token: who.TokenRecord, node: who.Node, key: key, end: cancel}
-	if t := who.TokenRecord; t != nil && t.Expires != 0 {
-		o.timer = time.AfterFunc(time.Until(t.Expires.Go()), func() { cancel(&streamEnd{"the token expired"}) })
+	end := who.Until
+	if t := who.TokenRecord; t != nil && t.Expires != 0 && (end == 0 || t.Expires < end) {
+		end = t.Expires
+	}
+	if end != 0 {
+		o.timer = time.AfterFunc(time.Until(end.Go()), func() { cancel(&streamEnd{"the token expired"}) })
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
