@@ -107,7 +107,8 @@ func TestResumeAfter(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 1, CPUs: 1, Memory: "256M"})
 	root := c.Root()
-	refused(t, root.Try("scontrol", "update", "nodename=n1", "resumeafter=60"), 1, "in service")
+	refused(t, root.Try("scontrol", "update", "nodename=n1", "resumeafter=60"), 1,
+		"Invalid node state specified")
 	refused(t, root.Try("scontrol", "update", "nodename=n1", "state=drain", "reason=x", "resumeafter=soon"), 1,
 		"Invalid ResumeAfter")
 	root.Run("scontrol", "update", "nodename=n1", "state=drain", "reason=fan", "resumeafter=3600")

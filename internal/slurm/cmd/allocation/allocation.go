@@ -110,13 +110,17 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 		return 128 + SignalNumber(a.Ended), false
 	case errors.Is(err, errTooLate):
 		a.Cancel(ctx)
-		text := slurm.ErrorText(a.Busy)
-		if a.Dot != "" && a.talks() { // salloc itself waits, and for nothing; without seconds the server says no
-			text = "Connection timed out"
+		revoked := func() {
+			if a.Dot != "" {
+				a.World.Infof("Job allocation %s has been revoked.", a.Job)
+			}
 		}
-		a.World.Errorf("Unable to allocate resources: %s", text)
-		if a.Dot != "" {
-			a.World.Infof("Job allocation %s has been revoked.", a.Job)
+		if a.Dot != "" && a.talks() { // salloc itself has waited; without seconds the server says no
+			a.World.Errorf("Unable to allocate resources: Connection timed out")
+			revoked()
+		} else {
+			revoked()
+			a.World.Errorf("Unable to allocate resources: %s", slurm.ErrorText(a.Busy))
 		}
 		return slurm.ExitError, false
 	case err != nil:
