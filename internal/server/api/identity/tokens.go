@@ -195,7 +195,7 @@ func (a *Tokens) tokenEnd(who *call.Caller, ttl core.Seconds, client string, now
 }
 
 // endByJWT bounds the end of a token, 0: none, that is made or rotated by a call with a JWT: whoever has that for half
-// an hour would have it for ever.
+// an hour would have it forever.
 func endByJWT(who *call.Caller, end core.Time, asked bool) (core.Time, error) {
 	switch {
 	case who.Until == 0 || end != 0 && end <= who.Until:
