@@ -107,7 +107,7 @@ type Partition struct {
 	DefCPUsPerGPU int32     `yaml:"default_cpus_per_gpu"` // for jobs that ask for GPUs and for no CPUs
 	DefMemPerGPU  Size      `yaml:"default_mem_per_gpu"`  // for jobs that ask for GPUs and for no memory
 	NoRoot        bool      `yaml:"no_root"`              // root submits no jobs to it
-	Hidden        bool      `yaml:"hidden"`               // left out of listings for other users than administrators
+	Hidden        bool      `yaml:"hidden"`               // sinfo and scontrol list it to administrators, and with --all
 	OverTime      TimeLimit `yaml:"over_time"`            // that its jobs may exceed their time limit by
 }
 

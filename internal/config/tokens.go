@@ -12,9 +12,9 @@ type Tokens struct {
 	// file of the key that signs the JWTs of Slurm's REST API (HS256); empty: a key sealed in the store
 	JWTKey string `yaml:"jwt_key"`
 	JWKS   string `yaml:"jwks"` // file of the public keys of others who issue such tokens (RS256); empty: nobody does
-	// JWTUserClaim is the claim of theirs that names the user; empty: sun, as Slurm's
+	// claim of their tokens that names the user; empty: sun, as Slurm's
 	JWTUserClaim string `yaml:"jwt_user_claim"`
-	// JWTAdminsOnly: nobody but administrators makes JWTs
+	// nobody but administrators makes JWTs
 	JWTAdminsOnly bool `yaml:"jwt_admins_only"`
 }
 
