@@ -128,6 +128,13 @@ func TestController(t *testing.T) {
 		{"DELETE", "/slurm/v0.0.41/jobs/", `{"partition":"main","flags":["HURY"]}`, 400, "HURY"},
 		{"DELETE", "/slurm/v0.0.41/job/1?flags=HURY", "", 400, "HURY"},
 		{"POST", "/slurm/v0.0.43/nodes/", `{"name":"idle,n[1","state":["RESUME"]}`, 400, "2018"},
+		{"POST", "/slurm/v0.0.40/node/idle", `{"comment":"new","extra":"e","features":["a","b"],"features_act":["a"],` +
+			`"weight":{"set":true,"number":7}}`, 200, ""},
+		{"GET", "/slurm/v0.0.40/node/idle", "", 200, `"comment":"new"`},
+		{"GET", "/slurm/v0.0.40/node/idle", "", 200, `"weight":7`},
+		{"GET", "/slurm/v0.0.40/node/idle", "", 200, `"features":["a","b"],"active_features":["a"]`},
+		{"POST", "/slurm/v0.0.40/node/idle", `{"weight":{"set":true,"number":-7}}`, 400, "weight"},
+		{"POST", "/slurm/v0.0.40/node/idle", `{"gres":"gpu:3"}`, 400, "2036"},
 		{"GET", "/slurm/v0.0.43/job/1", "", 200, `"job_state":["`},
 		{"DELETE", "/slurm/v0.0.41/jobs/", `{"jobs":["1"]}`, 200, `"string":"No error"`},
 		{"DELETE", "/slurm/v0.0.41/jobs/", `{}`, 400, "9003"},

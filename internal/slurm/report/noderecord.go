@@ -20,12 +20,13 @@ func NodeRecord(n *client.Node, o *RecordOptions) *schema.Record {
 	for _, p := range n.Partitions {
 		partitions = append(partitions, string(p))
 	}
-	r := nodeObject.New().
+	notes, available := notesOf(n)
+	r := nodeObject.New().Set("comment", notes.Comment).Set("extra", notes.Extra).
 		Set("architecture", n.Host.Arch).Set("boards", 1).Set("boot_time", schema.Time(n.Host.Boot)).
 		Set("cluster_name", o.Cluster).Set("cores", c).Set("cpu_load", int64(n.Load*100+0.5)).
 		Set("free_memory", slurm.InMiB(n.FreeMem)).Set("free_mem", schema.Int(slurm.InMiB(n.FreeMem))).
 		Set("cpus", n.Hardware.CPUs).Set("effective_cpus", n.Hardware.CPUs).
-		Set("last_busy", schema.Time(n.LastBusy)).Set("features", n.Features).Set("active_features", n.Features).
+		Set("last_busy", schema.Time(n.LastBusy)).Set("features", available).Set("active_features", n.Features).
 		Set("gres", gresText(n.Hardware.Gres)).Set("gres_drained", "N/A").Set("name", string(n.Name)).
 		Set("address", cmp.Or(n.Host.Addr, string(n.Name))).Set("hostname", cmp.Or(n.Host.Hostname, string(n.Name))).
 		Set("state", recorded(strings.ToLower(st.base), append([]string{st.base}, flags...))).

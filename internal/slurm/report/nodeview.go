@@ -265,6 +265,17 @@ func shape(h *core.Hardware) (s, c, t int32) {
 	return s, cmp.Or(h.Cores, max(1, h.CPUs/(s*t))), t
 }
 
+// notesOf are what was changed of a node, and the features that it may have.
+func notesOf(n *client.Node) (notes nodenotes.Notes, available []string) {
+	if n.Notes != nil {
+		notes = *n.Notes
+	}
+	if notes.Available != nil {
+		return notes, notes.Available
+	}
+	return notes, n.Features
+}
+
 // ShowNode prints a node as scontrol show node of Slurm 22.05 does.
 func ShowNode(n *client.Node, o ShowOptions) string {
 	s, c, t := shape(&n.Hardware)
@@ -276,14 +287,7 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 	if n.FreeMem > 0 {
 		freeMem = num(slurm.InMiB(n.FreeMem))
 	}
-	notes := nodenotes.Notes{}
-	if n.Notes != nil {
-		notes = *n.Notes
-	}
-	available := n.Features
-	if notes.Available != nil {
-		available = notes.Available
-	}
+	notes, available := notesOf(n)
 	bind := ""
 	if notes.CPUBind != "" {
 		bind = "CpuBind=" + bindText(notes.CPUBind) + " "

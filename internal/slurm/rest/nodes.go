@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/nodenotes"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/schema"
@@ -94,6 +96,44 @@ func updateListed(c *Call) (*schema.Record, error) {
 	return updateNodes(c, func(in schema.Input) ([]string, error) { return hosts("name", in.List("name")) })
 }
 
+// nodeFields are what a node is, which can be changed.
+var nodeFields = []string{"address", "comment", "extra", "features", "features_act", "hostname", "weight"}
+
+// nodeChange reads them; nil: none is given. An empty list or text changes nothing, for clients send all fields.
+func nodeChange(in schema.Input) (*nodenotes.Change, error) {
+	var c nodenotes.Change
+	for name, to := range map[string]**string{"comment": &c.Comment, "extra": &c.Extra} {
+		if text := in.Text(name); text != "" {
+			*to = &text
+		}
+	}
+	for name, to := range map[string]**string{"address": &c.Addr, "hostname": &c.Hostname} {
+		switch list := in.List(name); len(list) {
+		case 0:
+		case 1:
+			*to = &list[0]
+		default:
+			return nil, badField(name, strings.Join(list, ","))
+		}
+	}
+	for name, to := range map[string]**[]string{"features": &c.Available, "features_act": &c.Features} {
+		if list := in.List(name); len(list) > 0 {
+			*to = &list
+		}
+	}
+	if n := in.Number("weight"); n.IsSet() {
+		if n.IsInfinite() || n.Whole() < 0 || n.Whole() > math.MaxInt32 {
+			return nil, badField("weight", strconv.FormatInt(n.Whole(), 10))
+		}
+		weight := int32(n.Whole())
+		c.Weight = &weight
+	}
+	if c == (nodenotes.Change{}) {
+		return nil, nil
+	}
+	return &c, nil
+}
+
 func updateNodes(c *Call, which func(schema.Input) ([]string, error)) (*schema.Record, error) {
 	in, err := c.read()
 	if err != nil {
@@ -113,8 +153,13 @@ func updateNodes(c *Call, which func(schema.Input) ([]string, error)) (*schema.R
 		u.ResumeAfter = core.Seconds(n.Whole())
 	}
 	used := []string{"state", "reason", "resume_after", "name", "reason_uid"}
+	notes, err := nodeChange(in)
+	if err != nil {
+		return nil, err
+	}
+	u.Change = notes
 	for name, value := range in {
-		if !slices.Contains(used, name) && !empty(value) {
+		if !slices.Contains(used, name) && !slices.Contains(nodeFields, name) && !empty(value) {
 			return nil, fail(http.StatusBadRequest, 2036, "Requested operation not supported on this system",
 				"the field "+name+" of a node cannot be changed here")
 		}
