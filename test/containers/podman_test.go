@@ -51,7 +51,7 @@ func TestPodman(t *testing.T) {
 		{"suspend", suspended},
 		{"agent", agentDies},
 		{"keeper", keeperDies},
-		{"images", func(t *testing.T, _ *cluster.Cluster) { TestImages(t) }},
+		{"images", func(t *testing.T, _ *cluster.Cluster) { images(t, false) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, c.For(t)) })
 	}
