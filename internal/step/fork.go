@@ -150,7 +150,13 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 		} else if len(argv) == 0 {
 			return launchFailed(errors.New("nothing to run: neither script nor program"))
 		} else {
-			path = findProgram(argv[0], taskEnv)
+			err := s.k.asUser(th, l.Identity, groups, func() error {
+				path = findProgram(argv[0], taskEnv)
+				return nil
+			})
+			if err != nil {
+				return launchFailed(err)
+			}
 		}
 		fds := s.io.fds(i)
 		if ready != nil && ready[i].prints != "" {
@@ -379,7 +385,8 @@ func overlay(env, vars []string) []string {
 	return set(append(make([]string, 0, len(env)+len(vars)), env...), vars)
 }
 
-// findProgram looks for a program as execvp would. What is not found is returned as it is, for exec to fail on.
+// findProgram looks for a program as execvp would, with the rights that the calling thread has to files. What is not
+// found is returned as it is, for exec to fail on.
 func findProgram(name string, env []string) string {
 	if strings.Contains(name, "/") {
 		return name
@@ -397,7 +404,8 @@ func findProgram(name string, env []string) string {
 		}
 		full := dir + "/" + name
 		var st unix.Stat_t
-		if unix.Stat(full, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&0o111 != 0 {
+		if unix.Stat(full, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG &&
+			unix.Faccessat(unix.AT_FDCWD, full, unix.X_OK, unix.AT_EACCESS) == nil {
 			return full
 		}
 	}

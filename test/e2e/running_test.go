@@ -65,6 +65,8 @@ n1
 srun: error: Allocation failure of 1 nodes: job size of 2, already allocated 2 nodes to previous components.
 srun: error: Requested nodelist n1 overlaps with excluded n1.
 srun: error: Job not submitted.`},
+	"path-rights": {`mkdir pl; cp /bin/false pl/id; chmod 611 pl/id # others may run it, its owner may not
+[ "$(PATH=$PWD/pl:$PATH srun id -u)" = "$(id -u)" ] && echo found`, `found`},
 	"srun-leak": {`srun --pty tty </dev/null 2>&1 | head -1 | wc -l
 srun yes | head -1
 for i in 1 2 3 4 5 6 7 8 9; do n=$(squeue -h -u $USER -t R -n tty,yes | wc -l); [ $n = 0 ] && break; sleep 0.3; done
