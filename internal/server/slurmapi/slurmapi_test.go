@@ -320,4 +320,11 @@ func TestWhoCalls(t *testing.T) {
 		e.Errors[0].Number != 2002 {
 		t.Errorf("ann takes a node down: %d %+v", status, e)
 	}
+	noted := strings.Replace(minimal, `"job":{`, `"job":{"admin_comment":"x",`, 1)
+	if status, e := as.do("POST", "/slurm/v0.0.43/job/submit", noted, nil); status != 403 {
+		t.Errorf("ann writes as an administrator: %d %+v", status, e)
+	}
+	if status, e := root.do("POST", "/slurm/v0.0.43/job/submit", noted, nil); status != 200 {
+		t.Errorf("an administrator's comment: %d %+v", status, e)
+	}
 }

@@ -78,6 +78,8 @@ func (a *Admission) Admit(in *Request, spec *core.Spec) error {
 	}
 	if x := spec.More(); x.Site != 0 && !in.By.Admin {
 		return core.Errorf(core.Denied, "only an administrator may set a site factor").Because("access_denied")
+	} else if !in.By.Admin && x.SlurmOption("admin-comment") != "" {
+		return core.Errorf(core.Denied, "only an administrator may set this comment").Because("access_denied")
 	} else if x.RunPriority < 0 || x.RunPriority > 100 {
 		return core.Errorf(core.Invalid, "priority: %d must be from 0 to 100", x.RunPriority).Because("invalid_priority")
 	}
