@@ -97,6 +97,24 @@ func TestHowJobsEnd(t *testing.T) {
 	}
 }
 
+// A filter without a word in it must not cancel everything that the other filters let pass.
+func TestCancelRefusesEmptyFilters(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	id := s.Submit(nil)
+	for _, in := range []client.Cancel{
+		{Users: []string{"root"}, Names: []string{""}}, {Users: []string{" , "}},
+		{Users: []string{"root"}, Nodes: []string{""}},
+	} {
+		if status, err := s.Call("POST", "/api/v1/jobs/cancel", "", in, nil); status != 400 {
+			t.Errorf("%+v: %d %v", in, status, err)
+		}
+	}
+	if j := s.Job(id); j.State != core.Pending {
+		t.Errorf("the job is %s", j.State)
+	}
+}
+
 func TestCancelKillsThenFrees(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)

@@ -100,6 +100,10 @@ func cancelSelection(in *client.Cancel) (*selection.Selection, error) {
 	err := selection.CheckWords(in.Users, in.Projects, in.Partitions, in.Names, in.Runs, in.QOS, in.Reservations,
 		in.WCKeys, in.States)
 	if err == nil {
+		err = selection.CheckFilled(in.Users, in.Projects, in.Partitions, in.Names, in.Runs, in.QOS, in.Reservations,
+			in.WCKeys, in.States, in.Nodes)
+	}
+	if err == nil {
 		err = selection.CheckRefs(in.IDs)
 	}
 	if err != nil {

@@ -50,7 +50,6 @@ func (f *filter[T]) has(v T) bool {
 	return slices.Contains(f.List, v)
 }
 
-// passes reports whether v is wanted.
 // Passes reports whether the filter lets v through.
 func (f *filter[T]) Passes(v T) bool { return f.empty() || f.has(v) }
 
@@ -65,6 +64,17 @@ func CheckWords(lists ...[]string) error {
 	if n > maxWords {
 		return core.Errorf(core.TooLarge, "%d words in the filters of one request are too many; the limit is %d", n,
 			maxWords).Because("too_many_words")
+	}
+	return nil
+}
+
+// CheckFilled refuses lists that were given and name nothing: as filters they would let everything pass.
+func CheckFilled(lists ...[]string) error {
+	for _, list := range lists {
+		if len(list) > 0 && len(SplitWords(list)) == 0 {
+			return core.Errorf(core.Invalid, "a filter of the request has empty words only; leave it out to mean all").
+				Because("invalid_filter")
+		}
 	}
 	return nil
 }
