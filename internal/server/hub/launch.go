@@ -126,7 +126,8 @@ func (b *launchBuilder) stepLaunch(all []slurm.StepPart, part, at int, now core.
 		Fence:  j.Spec.More().Fence.Duration(),
 		Gres:   na.Gres,
 	}
-	if m := int64(all[part].Memory(at)); l.Limits.Memory > 0 && m < l.Limits.Memory {
+	if m := int64(all[part].Memory(at)); b.rules().Settings.ConstrainMem && m > 0 &&
+		(l.Limits.Memory <= 0 || m < l.Limits.Memory) {
 		l.Limits.StepMemory = m
 	}
 	if ask.TaskProlog != "" {

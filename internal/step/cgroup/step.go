@@ -169,15 +169,19 @@ func (s *Step) LimitMemory(bytes int64) error {
 	if s.limited = bytes > 0; !s.limited {
 		bytes = -1
 	}
+	swap := s.j.swap
+	if s.limited && s.j.memory < 0 { // its job has neither limit: what is over must not go to swap
+		swap = 0
+	}
 	dir := s.dir(memory)
 	if !s.j.v2(memory) {
-		return s.j.limitMemoryV1(dir, bytes, s.j.swap)
+		return s.j.limitMemoryV1(dir, bytes, swap)
 	}
 	if err := writeFile(dir, "memory.max", orMax(bytes)); err != nil {
 		return err
 	}
 	if s.j.t.swap && s.limited {
-		return writeFile(dir, "memory.swap.max", orMax(s.j.swap))
+		return writeFile(dir, "memory.swap.max", orMax(swap))
 	}
 	return nil
 }
