@@ -67,6 +67,8 @@ srun: error: Requested nodelist n1 overlaps with excluded n1.
 srun: error: Job not submitted.`},
 	"path-rights": {`mkdir pl; cp /bin/false pl/id; chmod 611 pl/id # others may run it, its owner may not
 [ "$(PATH=$PWD/pl:$PATH srun id -u)" = "$(id -u)" ] && echo found`, `found`},
+	"het-group-alone": {`salloc -Q -N1 : -N2 sh -c 'srun --het-group=1 hostname; srun --het-group=1 -N2 hostname' | wc -l
+salloc -Q -N2 : -N1 sh -c 'srun --het-group=1 -N2 hostname' 2>&1 | grep -c error`, "4\n1"},
 	"srun-leak": {`srun --pty tty </dev/null 2>&1 | head -1 | wc -l
 srun yes | head -1
 for i in 1 2 3 4 5 6 7 8 9; do n=$(squeue -h -u $USER -t R -n tty,yes | wc -l); [ $n = 0 ] && break; sleep 0.3; done

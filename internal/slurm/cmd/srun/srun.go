@@ -190,7 +190,9 @@ func (s *run) confirm(ctx context.Context) int {
 		return code
 	}
 	have := 0
-	if a := list.Jobs[0].Alloc; a != nil {
+	het := j.Spec.More().Het
+	// Nodes of another component are for the server to count.
+	if a := list.Jobs[0].Alloc; a != nil && (het == nil || s.parts[0].group == het.Offset) {
 		have = len(a.Nodes)
 	}
 	if want, from := max(1, int(s.r.Spec.Shape.NodesMin)), s.r.Step.Relative; from > 0 && have > 0 && from+want > have {
@@ -205,7 +207,7 @@ func (s *run) confirm(ctx context.Context) int {
 		s.w.Errorf("Only allocated %d nodes asked for %d", have, want)
 		return slurm.ExitError
 	}
-	if len(s.parts) > 1 && j.Spec.More().Het == nil && have > 0 {
+	if len(s.parts) > 1 && het == nil && have > 0 {
 		return s.divide(j.Alloc)
 	}
 	return 0
