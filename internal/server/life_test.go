@@ -103,7 +103,8 @@ func TestCancelRefusesEmptyFilters(t *testing.T) {
 	s := servertest.Start(t)
 	id := s.Submit(nil)
 	for _, in := range []client.Cancel{
-		{Users: []string{"root"}, Names: []string{""}}, {Users: []string{" , "}},
+		{Users: []string{"root"}, Names: []string{""}},
+		{Users: []string{" , "}},
 		{Users: []string{"root"}, Nodes: []string{""}},
 	} {
 		if status, err := s.Call("POST", "/api/v1/jobs/cancel", "", in, nil); status != 400 {
