@@ -36,7 +36,7 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 	defer work.Wait()
 	started := false
 	for r := range requests {
-		ok := true
+		ok, start := true, func() {}
 		switch r.Type {
 		case "env":
 			var e struct{ Name, Value string }
@@ -63,7 +63,7 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 			ok = ok && !started && (r.Type != "subsystem" || p.Text == "sftp")
 			if ok {
 				started = true
-				work.Go(func() { s.run(r.Type, p.Text) })
+				start = func() { work.Go(func() { s.run(r.Type, p.Text) }) }
 			}
 		default:
 			ok = false
@@ -71,6 +71,7 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 		if r.WantReply {
 			_ = r.Reply(ok, nil) // a client that is gone closes requests
 		}
+		start() // after the answer: a short program would close the channel before it
 	}
 	s.hangUp()
 }
@@ -210,10 +211,16 @@ func (s *session) runTerminal(cmd *exec.Cmd) error {
 	return err
 }
 
-// begin starts the command, so that whoever hangs up finds it.
+// begin starts the command, so that whoever hangs up finds it. A client that hung up before gets none: nobody would end
+// it.
 func (s *session) begin(cmd *exec.Cmd) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	select {
+	case <-s.gone:
+		return errGone
+	default:
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -269,9 +276,9 @@ func (s *session) signal(n syscall.Signal) {
 
 // hangUp is what a terminal's end is to its programs. It is called when the client is gone, once or twice.
 func (s *session) hangUp() {
+	s.once.Do(func() { close(s.gone) }) // first: what begins from here on is not signaled
 	s.signal(unix.SIGHUP)
 	s.signal(unix.SIGCONT)
-	s.once.Do(func() { close(s.gone) })
 }
 
 // openTerminal makes the terminal that a client asks for.

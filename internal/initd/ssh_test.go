@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"net"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +91,24 @@ func TestTerminalEnds(t *testing.T) {
 	if err := s.Wait(); !errors.As(err, &exit) || exit.ExitStatus() != 3 {
 		t.Errorf("it ended with %v", err)
 	}
+}
+
+// TestNothingBeginsForAClientGone: a program that was asked for just before the client went does not outlive it.
+func TestNothingBeginsForAClientGone(t *testing.T) {
+	t.Parallel()
+	s := &session{gone: make(chan struct{})}
+	s.hangUp()
+	if err := s.begin(exec.Command("true")); !errors.Is(err, errGone) {
+		t.Errorf("it began, with %v", err)
+	}
+	// hangUp says that the client is gone before it looks for the program: begin does one or the other.
+	s = &session{gone: make(chan struct{})}
+	s.mu.Lock() // hangUp stands before the program
+	hung := make(chan struct{})
+	go func() { defer close(hung); s.hangUp() }()
+	<-s.gone
+	s.mu.Unlock()
+	<-hung
 }
 
 // TestClientGone: a server ends with its client, whatever was begun continues or not.
