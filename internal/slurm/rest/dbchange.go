@@ -124,24 +124,39 @@ func addedAssoc(in schema.Input, account, user string) schema.Input {
 	return out
 }
 
-func addAccounts(c accounting) (*schema.Record, error) {
+// addition is a request for new accounts or users: the condition says which, and what associations they get.
+type addition struct {
+	draft       *draft
+	cond, texts schema.Input
+	names       []string
+}
+
+func (c *accounting) addition(kind string) (*addition, error) {
 	in, err := c.read()
 	if err != nil {
 		return nil, err
 	}
-	d, err := c.draft()
+	add := &addition{}
+	if add.draft, err = c.draft(); err != nil {
+		return nil, err
+	}
+	add.cond, _ = in["association_condition"].(schema.Input)
+	add.texts, _ = in[kind].(schema.Input)
+	if add.names = add.cond.List(kind + "s"); len(add.names) == 0 {
+		return nil, missing("association_condition." + kind + "s")
+	}
+	return add, nil
+}
+
+func addAccounts(c accounting) (*schema.Record, error) {
+	add, err := c.addition("account")
 	if err != nil {
 		return nil, err
 	}
-	cond, _ := in["association_condition"].(schema.Input)
-	texts, _ := in["account"].(schema.Input)
-	names := cond.List("accounts")
-	if len(names) == 0 {
-		return nil, missing("association_condition.accounts")
-	}
-	for _, name := range names {
+	d, cond := add.draft, add.cond
+	for _, name := range add.names {
 		account := schema.Input{"name": name}
-		for key, value := range texts {
+		for key, value := range add.texts {
 			account[key] = value
 		}
 		if err := d.putAccount(account); err != nil {
@@ -151,30 +166,21 @@ func addAccounts(c accounting) (*schema.Record, error) {
 			return nil, err
 		}
 	}
-	return schema.New("openapi_accounts_add_cond_resp_str").Set("added_accounts", strings.Join(names, ",")), d.commit()
+	return schema.New("openapi_accounts_add_cond_resp_str").Set("added_accounts", strings.Join(add.names, ",")), d.commit()
 }
 
 func addUsers(c accounting) (*schema.Record, error) {
-	in, err := c.read()
+	add, err := c.addition("user")
 	if err != nil {
 		return nil, err
 	}
-	d, err := c.draft()
-	if err != nil {
-		return nil, err
-	}
-	cond, _ := in["association_condition"].(schema.Input)
-	texts, _ := in["user"].(schema.Input)
-	names := cond.List("users")
-	if len(names) == 0 {
-		return nil, missing("association_condition.users")
-	}
-	for _, name := range names {
+	d, cond := add.draft, add.cond
+	for _, name := range add.names {
 		user := schema.Input{"name": name}
-		if list := texts.List("adminlevel"); len(list) > 0 {
+		if list := add.texts.List("adminlevel"); len(list) > 0 {
 			user["administrator_level"] = list
 		}
-		if a := texts.Text("defaultaccount"); a != "" {
+		if a := add.texts.Text("defaultaccount"); a != "" {
 			user["default"] = schema.Input{"account": a}
 		}
 		if err := d.putUser(user); err != nil {
@@ -191,7 +197,7 @@ func addUsers(c accounting) (*schema.Record, error) {
 			}
 		}
 	}
-	return schema.New("openapi_users_add_cond_resp_str").Set("added_users", strings.Join(names, ",")), d.commit()
+	return schema.New("openapi_users_add_cond_resp_str").Set("added_users", strings.Join(add.names, ",")), d.commit()
 }
 
 // dropping makes a handler that deletes the record that the path names.

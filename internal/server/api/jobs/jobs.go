@@ -286,6 +286,19 @@ func (a *Jobs) Find(ctx context.Context, v *view.Viewer, text string, after core
 	return list, next, err
 }
 
+// Own finds the job that a path names, for a caller who may act on it.
+func (a *Jobs) Own(r *http.Request, who *call.Caller) (*view.Viewer, *core.Job, error) {
+	v, err := a.Viewer(who)
+	if err != nil {
+		return nil, nil, err
+	}
+	j, err := a.One(r.Context(), v, r.PathValue("id"))
+	if err != nil {
+		return nil, nil, err
+	}
+	return v, j, a.May(who, j)
+}
+
 // One is find for calls that mean a single job: of an array and its tasks, the record that bears the id.
 func (a *Jobs) One(ctx context.Context, v *view.Viewer, text string) (*core.Job, error) {
 	list, _, err := a.Find(ctx, v, text, 0)

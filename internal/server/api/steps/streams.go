@@ -223,15 +223,8 @@ func (a *Streams) joined(err error) error {
 
 // JobLogs writes a job's output from an offset; with follow until the job is over.
 func (a *Streams) JobLogs(w http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
-	v, err := a.Viewer(who)
+	_, j, err := a.Jobs.Own(r, who)
 	if err != nil {
-		return nil, err
-	}
-	j, err := a.Jobs.One(r.Context(), v, r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	if err := a.Jobs.May(who, j); err != nil {
 		return nil, err
 	}
 	a.Saw(who, j)

@@ -18,15 +18,8 @@ const statPatience = 3 * time.Second
 
 // Usage answers GET /jobs/{id}/steps/{step}/usage: the nodes are asked when somebody asks.
 func (a *Steps) Usage(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
-	v, err := a.Viewer(who)
+	v, j, err := a.Jobs.Own(r, who)
 	if err != nil {
-		return nil, err
-	}
-	j, err := a.Jobs.One(r.Context(), v, r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	if err := a.Jobs.May(who, j); err != nil {
 		return nil, err
 	}
 	step := r.PathValue("step")
