@@ -104,6 +104,8 @@ type JobsQuery struct {
 	Until      time.Time
 	Limit      int
 	Newest     bool // newest first
+	// LeaveDeleted leaves out the jobs of runs that somebody deleted.
+	LeaveDeleted bool
 }
 
 // Node is a node as the API shows it.

@@ -374,5 +374,8 @@ func (q JobsQuery) values() url.Values {
 	if q.Limit > 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))
 	}
+	if q.LeaveDeleted {
+		v.Set("leave_deleted", "1")
+	}
 	return v
 }

@@ -193,6 +193,7 @@ type RunQuery struct {
 	Project  core.ProjectName
 	Projects []core.ProjectName // any of them
 	Name     string
+	Names    []string // any of them
 	// Page: those made before Before, and of those made at that moment the ones whose id is below BeforeID; with
 	// Oldest those after it.
 	Before   core.Time

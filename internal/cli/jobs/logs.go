@@ -62,7 +62,8 @@ func (o *logsOptions) part(c *cobra.Command) int {
 // partFlags name a part of a run.
 func (o *logsOptions) partFlags(c *cobra.Command) {
 	c.Flags().IntVar(&o.replica, "replica", 0, "of the replica `N`; a task has one, 0")
-	c.Flags().IntVar(&o.job, "job", 0, "of the `N`th node, counted from 0; without it of all nodes")
+	c.Flags().IntVar(&o.job, "job", 0,
+		"of the `N`th node, counted from 0, or of the task N of an array; without it of all")
 }
 
 func (o *logsOptions) run(ctx context.Context) error {
@@ -85,6 +86,9 @@ func (o *logsOptions) run(ctx context.Context) error {
 	}
 	if o.diagnose {
 		return o.told(ctx, c, job)
+	}
+	if job, err = o.task(ctx, c, job); err != nil {
+		return err
 	}
 	if err := o.checkRank(ctx, c, job); err != nil {
 		return err

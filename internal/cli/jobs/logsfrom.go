@@ -3,9 +3,11 @@ package jobs
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/cli/app"
@@ -65,6 +67,26 @@ func (o *logsOptions) beginRank(ctx context.Context, c *client.Client, job strin
 		_, err = o.app.Out.Write(last.text())
 	}
 	return at + n, err
+}
+
+// task is the task of an array that --job names; of any other job the job itself.
+func (o *logsOptions) task(ctx context.Context, c *client.Client, job string) (string, error) {
+	if o.rank == ranklog.All || strings.Contains(job, "_") {
+		return job, nil
+	}
+	tasks, err := tasksNow(ctx, c, job)
+	if err != nil || len(tasks) == 0 {
+		return job, err
+	}
+	for i := range tasks {
+		a := tasks[i].Array
+		if a.Tasks.Empty() && int(a.Task) == o.rank || a.Tasks.Contains(o.rank) {
+			task := fmt.Sprintf("%s_%d", job, o.rank)
+			o.rank = ranklog.All
+			return task, nil
+		}
+	}
+	return "", app.Usagef("--job %d: the array %s has no such task", o.rank, o.ref)
 }
 
 // checkRank refuses a node that the run has not.

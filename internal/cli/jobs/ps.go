@@ -52,7 +52,8 @@ func (o *psOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q := client.JobsQuery{History: o.all || o.last > 0}
+	ended := o.all || o.last > 0
+	q := client.JobsQuery{History: ended, LeaveDeleted: ended}
 	if o.project != "" {
 		q.Projects = []string{o.project}
 	}

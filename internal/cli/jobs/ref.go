@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,24 +78,34 @@ func shownJob(ref string) (string, bool) {
 	return id, ok && isJobID(id)
 }
 
-// namedJob returns the caller's newest job of a name, the array for one of its tasks; "": there is none.
+// mostNamed is how many jobs of a name are looked through for one that belongs to no run.
+const mostNamed = 100
+
+// namedJob returns the caller's newest job of a name that no run has, the array for one of its tasks; "": there is
+// none. A job of a run is found by its run, unless that was deleted.
 func namedJob(ctx context.Context, c *client.Client, project, name string) string {
 	me, err := c.Whoami(ctx)
 	if err != nil {
 		return ""
 	}
-	q := client.JobsQuery{Users: []string{string(me.User)}, Names: []string{name}, History: true, Newest: true, Limit: 1}
+	q := client.JobsQuery{
+		Users: []string{string(me.User)}, Names: []string{name}, History: true, Newest: true, Limit: mostNamed,
+	}
 	if project != "" {
 		q.Projects = []string{project}
 	}
 	list, err := c.Briefs(ctx, q)
-	if err != nil || len(list.Jobs) == 0 || list.Jobs[0].Name != name {
+	if err != nil {
 		return ""
 	}
-	if j := &list.Jobs[0]; j.Base != 0 {
+	i := slices.IndexFunc(list.Jobs, func(j client.Brief) bool { return j.Name == name && j.Run == "" })
+	if i < 0 {
+		return ""
+	}
+	if j := &list.Jobs[i]; j.Base != 0 {
 		return strconv.FormatInt(int64(j.Base), 10)
 	}
-	return jobName(&list.Jobs[0])
+	return jobName(&list.Jobs[i])
 }
 
 // findRun returns the newest run of a name.
@@ -105,7 +116,7 @@ func findRun(ctx context.Context, c *client.Client, project, name string) (*clie
 	}
 	var newest *client.Run
 	for i := range list.Runs {
-		if r := &list.Runs[i]; r.Name == name && (newest == nil || r.Created > newest.Created) {
+		if r := &list.Runs[i]; r.Name == name && r.Deleted == 0 && (newest == nil || r.Created > newest.Created) {
 			newest = r
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/cli/app"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/dstack/config"
 	"bireme.dev/bireme/internal/dstack/convert"
 	"bireme.dev/bireme/internal/dstack/wire"
@@ -107,11 +109,46 @@ func additions(c *config.Configuration) (out [][2]string) {
 	}
 	add("Partition", a.Partition)
 	add("QOS", a.QOS)
+	add("Account", a.Account)
 	add("Constraint", a.Constraint.String())
+	add("Switches", a.Switches.String())
 	if a.Array != nil {
-		add("Array", a.Array.Tasks.String())
+		add("Array", a.Array.String())
 	}
+	if text, err := a.Dependencies.Text(func(run string) (string, error) { return run, nil }); err == nil {
+		add("Depends on", text)
+	}
+	switch {
+	case a.Time == core.Forever:
+		add("Time limit", "off")
+	case a.Time > 0:
+		add("Time limit", Duration(int64(a.Time)))
+	}
+	add("Begin", a.Begin)
+	add("Deadline", a.Deadline)
+	if a.Requeue != nil {
+		add("Requeue", map[bool]string{true: "on", false: "off"}[*a.Requeue])
+	}
+	add("Checkpoint", checkpoint(a.Checkpoint))
 	return out
+}
+
+// checkpoint is how a run saves its state: USR1, grace 30s, saved file state.pt.
+func checkpoint(c *config.Checkpoint) string {
+	if c == nil {
+		return ""
+	}
+	var parts []string
+	if c.Signal > 0 {
+		parts = append(parts, "signal "+grammar.SignalName(c.Signal))
+	}
+	if c.Grace > 0 {
+		parts = append(parts, "grace "+Duration(int64(c.Grace)))
+	}
+	if c.SavedFile != "" {
+		parts = append(parts, "saved file "+c.SavedFile)
+	}
+	return orText(strings.Join(parts, ", "), "on")
 }
 
 func orText(text, other string) string {

@@ -29,6 +29,7 @@ var pastViewer = map[string]string{
 	"steps.stepOf":          "of a job that the caller sees",
 	"jobs.JobMetrics":       "memory of GPUs that the caller's job holds",
 	"jobs.jobsOf":           "of runs that were filtered",
+	"jobs.leaveDeleted":     "which of the jobs that the caller sees are left out",
 	"jobs.keepCron":         "of jobs that the caller named and sees",
 	"selection.MayBeArray":  "which way to search; the search itself uses the viewer",
 	"nodes.meet":            "administrators only",

@@ -20,7 +20,7 @@ import (
 
 var jobQuery = []string{
 	"view", "id", "user", "project", "partition", "state", "name", "node", "run", "history",
-	"since", "until", "limit", "after", "newest",
+	"since", "until", "limit", "after", "newest", "leave_deleted",
 }
 
 // table lists every route.

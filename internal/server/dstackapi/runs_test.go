@@ -176,6 +176,12 @@ func TestRunFromPlanToDelete(t *testing.T) {
 	if !byID.Deleted {
 		t.Fatal("it is not deleted")
 	}
+	for leave, want := range map[bool]int{false: 2, true: 1} { // native listings: the first "one" was never deleted
+		jobs, err := s.Client().Briefs(t.Context(), client.JobsQuery{History: true, LeaveDeleted: leave})
+		if err != nil || len(jobs.Jobs) != want {
+			t.Fatalf("leave deleted %v: %+v, %v", leave, jobs, err)
+		}
+	}
 	if anew := apply(ada, spec("one"), false); anew.ID == run.ID || anew.ID == next.ID {
 		t.Fatal("a deleted run came back")
 	}
@@ -442,4 +448,8 @@ func TestRunOfArray(t *testing.T) {
 		node.End(key, func(x *agent.Exited) { x.Signal = 15 })
 	}
 	awaitRun(s, ada, "stopped", wire.RunTerminated)
+	runs, err := s.Client().Runs(t.Context(), "main", "stopped")
+	if err != nil || len(runs.Runs) != 1 || runs.Runs[0].State != "terminated" {
+		t.Fatalf("%+v, %v", runs, err)
+	}
 }

@@ -43,6 +43,9 @@ func (db *DB) Runs(ctx context.Context, q store.RunQuery) (out []*core.Run, err 
 	if q.Name != "" {
 		w.and("name = " + w.arg(textArg(q.Name)))
 	}
+	if len(q.Names) > 0 {
+		w.and(in(&w, "name", q.Names, textArg))
+	}
 	order, beyond := "DESC", "<"
 	if q.Oldest {
 		order, beyond = "ASC", ">"

@@ -395,6 +395,8 @@ func testRuns(t *testing.T, w *world) {
 		{store.RunQuery{Projects: []core.ProjectName{"arts", "law"}}, []*core.Run{runs[1], runs[0]}},
 		{store.RunQuery{Projects: []core.ProjectName{}}, nil},
 		{store.RunQuery{Name: "x"}, []*core.Run{runs[2], runs[0]}},
+		{store.RunQuery{Names: []string{"y", "z"}}, []*core.Run{runs[1]}},
+		{store.RunQuery{Projects: []core.ProjectName{"arts"}, Names: []string{"y", "x"}}, []*core.Run{runs[1], runs[0]}},
 		{store.RunQuery{Project: "arts", Name: "x", Limit: 5}, []*core.Run{runs[0]}},
 		{store.RunQuery{Project: "main", Name: "y", Limit: 5}, nil},
 		{store.RunQuery{ID: "2"}, []*core.Run{runs[1]}},

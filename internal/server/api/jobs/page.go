@@ -93,6 +93,11 @@ func (a *Jobs) withHistory(ctx context.Context, v *view.Viewer, sel *selection.S
 				ended = append(ended, j)
 			}
 		}
+		if sel.LeaveDeleted {
+			if ended, err = a.leaveDeleted(ctx, ended); err != nil {
+				return nil, 0, err
+			}
+		}
 		if more = len(found) == q.Limit; more {
 			q.After = found[len(found)-1].ID
 		}
@@ -108,4 +113,46 @@ func (a *Jobs) withHistory(ctx context.Context, v *view.Viewer, sel *selection.S
 	}
 	slices.SortFunc(list, sel.Order)
 	return list, next, nil
+}
+
+// leaveDeleted removes the jobs of runs that somebody deleted.
+func (a *Jobs) leaveDeleted(ctx context.Context, list []*core.Job) ([]*core.Job, error) {
+	var names []string
+	var projects []core.ProjectName
+	for _, j := range list {
+		if j.Spec.Run != "" {
+			names = append(names, j.Spec.Run)
+			projects = append(projects, j.Spec.Project)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(projects)
+	projects = slices.Compact(projects)
+	deleted := map[core.JobID]bool{}
+	for chunk := range slices.Chunk(slices.Compact(names), 500) {
+		q := store.RunQuery{Projects: projects, Names: chunk, Limit: call.MaxPage}
+		for more := true; more; {
+			runs, err := a.Store.Runs(ctx, q)
+			if err != nil {
+				return nil, call.StoreError(err)
+			}
+			for _, r := range runs {
+				for _, id := range r.Jobs {
+					deleted[id] = r.Deleted != 0
+				}
+			}
+			if more = len(runs) == q.Limit; more {
+				q.Before, q.BeforeID = runs[len(runs)-1].Created, runs[len(runs)-1].ID
+			}
+		}
+	}
+	return slices.DeleteFunc(list, func(j *core.Job) bool {
+		lead := j.ID
+		if j.Array != nil {
+			lead = j.Array.Base
+		} else if h := j.Spec.More().Het; h != nil {
+			lead = h.Lead
+		}
+		return deleted[lead]
+	}), nil
 }

@@ -83,7 +83,7 @@ func (a *Jobs) showRun(v *view.Viewer, run *core.Run, jobs map[string]*core.Job,
 	if j.State == core.Pending {
 		out.Reason = shown.Why
 	}
-	if view.Begun(j) {
+	if view.Begun(j) && run.Ended == 0 && !j.State.Final() {
 		out.State = "running"
 	}
 	return out

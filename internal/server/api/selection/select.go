@@ -89,6 +89,8 @@ type Selection struct {
 	Limit        int
 	Newest       bool       // newest first
 	After        core.JobID // the page that follows this job
+	// LeaveDeleted: without jobs of runs that somebody deleted.
+	LeaveDeleted bool
 }
 
 // SplitWords collects a parameter that may be repeated or hold commas.
@@ -122,6 +124,7 @@ func ParseSelection(r *http.Request) (*Selection, error) {
 		Partitions: WordFilter[core.PartitionName](q["partition"]), Names: WordFilter[string](q["name"]),
 		Runs:  WordFilter[string](q["run"]),
 		Brief: q.Get("view") == "brief", History: IsSet(q.Get("history")), Newest: IsSet(q.Get("newest")),
+		LeaveDeleted: IsSet(q.Get("leave_deleted")),
 	}
 	if err := s.ParseStates(SplitWords(q["state"])); err != nil {
 		return nil, err
