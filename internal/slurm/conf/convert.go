@@ -44,12 +44,18 @@ type converter struct {
 	once bool // the health program is run when an agent starts, and not again
 }
 
+// rootAccount is the account that every Slurm database has. Users whom nobody has added to an account are there.
+const rootAccount = "root"
+
 // Apply lays all that is understood over cfg. It returns what had no effect, for people to read; the error lists what
 // is wrong, each with its place.
 func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 	v := &converter{conf: c, cfg: cfg, faults: slices.Clone(c.Faults)}
 	cfg.Accounting.Enforce = []string{"none"} // as Slurm: what AccountingStorageEnforce does not name
 	cfg.Accounting.NormalQOS, cfg.Accounting.Store = true, nil
+	if cfg.Accounting.DefaultProject == config.Default().Accounting.DefaultProject {
+		cfg.Accounting.DefaultProject = rootAccount
+	}
 	cfg.Step.PrologTimeout = unbounded
 	v.settings()
 	cfg.Slurm = config.SlurmConf{File: c.File, Shown: c.shown()}

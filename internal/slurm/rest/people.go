@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -43,11 +44,13 @@ func (c accounting) books() (*books, error) {
 	}
 	b := &books{policy: policy, users: users.Users, cluster: info.Name}
 	if b.account("root") == nil {
-		policy.Projects = append(policy.Projects, core.Project{
-			Name: "root", ID: rootID, Description: "default root account", Organization: "root",
-			Members: []core.Member{{User: "root", ID: rootID + 1, Role: core.RoleAdmin}},
-		})
+		policy.Projects = append(policy.Projects, core.Project{Name: "root", ID: rootID})
 	}
+	root := b.account("root")
+	if root.Description = cmp.Or(root.Description, "default root account"); root.Member("root").Role == core.RoleNone {
+		root.Members = append(root.Members, core.Member{User: "root", ID: rootID + 1, Role: core.RoleAdmin})
+	}
+	root.Organization = cmp.Or(root.Organization, "root")
 	if b.qos("normal") == nil {
 		policy.QOS = append([]core.QOS{{Name: "normal", ID: 1, Description: "Normal QOS default"}}, policy.QOS...)
 	}

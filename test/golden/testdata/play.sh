@@ -46,7 +46,6 @@ END
 # People and what they may.
 sacctmgr -i add account bench Description=bench Organization=bench >/dev/null
 sacctmgr -i add user root account=bench DefaultAccount=bench >/dev/null
-sacctmgr -i delete user root account=default >/dev/null
 sacctmgr -i add account physics Description=physics Organization=science Fairshare=30 >/dev/null
 sacctmgr -i add account chem Description=chem Organization=science Fairshare=10 parent=physics >/dev/null
 sacctmgr -i add user $PLAIN account=physics Fairshare=5 DefaultAccount=physics >/dev/null

@@ -35,8 +35,13 @@ func NewDirectory(t *Tables, log Journal) *Directory {
 	return d
 }
 
-// reservedIDs are Slurm's: account root and user root in it, which are there without a record.
-const reservedIDs = 2
+// The ids of Slurm's account root and of user root in it, which are shown also without a record.
+const (
+	rootName    = "root"
+	rootID      = 1
+	rootUserID  = 2
+	reservedIDs = 2
+)
 
 // number gives a project and its members the ids that they have, or new ones.
 func (d *Directory) number(old, p *core.Project) {
@@ -50,12 +55,17 @@ func (d *Directory) number(old, p *core.Project) {
 		}
 		return had
 	}
-	if p.ID == 0 || p.ID != old.ID {
+	root := p.Name == rootName && (old.ID == 0 || old.ID == rootID)
+	if root {
+		p.ID = rootID
+	} else if p.ID == 0 || p.ID != old.ID {
 		p.ID = take(old.ID)
 	}
 	for i := range p.Members { // the list may be the old record's: what is right is not written
 		m := &p.Members[i]
-		if had := old.Member(m.User).ID; m.ID == 0 || m.ID != had {
+		if had := old.Member(m.User).ID; root && m.User == rootName && had == 0 {
+			m.ID = rootUserID
+		} else if m.ID == 0 || m.ID != had {
 			m.ID = take(had)
 		}
 	}

@@ -356,7 +356,9 @@ func (s *adder) makeUsers(n *newUsers) (first []func() error, fresh, keys []stri
 			first = append(first, func() error { return s.c.NewUser(s.ctx, &made) })
 		}
 		change := &client.UpdateUser{}
-		if old != nil && def != "" && (n.def != "" && string(old.Default) != def || !s.shown(u)) {
+		// Nobody added a user who is in the account root alone: the first account is the default, as of a new user.
+		unplaced := old != nil && old.Default == "root" && u != "root"
+		if old != nil && def != "" && (n.def != "" && string(old.Default) != def || !s.shown(u) || unplaced) {
 			d := core.ProjectName(def)
 			change.Default = &d
 		}

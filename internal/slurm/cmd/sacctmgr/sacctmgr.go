@@ -193,8 +193,10 @@ func (s *run) load() bool {
 // complete adds what Slurm has without anybody's doing: the account root with its user, and the QOS normal.
 func (s *records) complete() {
 	if s.account("root") == nil {
-		s.policy.Projects = append(s.policy.Projects,
-			core.Project{Name: "root", Members: []core.Member{{User: "root", Role: core.RoleAdmin}}})
+		s.policy.Projects = append(s.policy.Projects, core.Project{Name: "root"})
+	}
+	if p := s.account("root"); member(p, "root") == nil {
+		p.Members = append(p.Members, core.Member{User: "root", Role: core.RoleAdmin})
 	}
 	if s.qos("normal") == nil {
 		s.policy.QOS = append([]core.QOS{{Name: "normal", Description: "Normal QOS default"}}, s.policy.QOS...)
