@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"bireme.dev/bireme/internal/cli/ignorefile"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/convert"
 	"bireme.dev/bireme/internal/dstack/wire"
@@ -36,7 +37,8 @@ func (o *applyOptions) pack(s *convert.Spec, file string, more ...parcel.Item) (
 			*local = filepath.Join(dir, f.Local)
 		}
 	}
-	data, err := parcel.Pack(items)
+	ignored := func(dir string) func(string, bool) (bool, error) { return ignorefile.New(dir).Skip }
+	data, err := parcel.PackWithout(ignored, items)
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "%s: %v", file, err)
 	}

@@ -28,16 +28,22 @@ type Item struct {
 	Path  string // absolute, below "~", or relative to the working directory
 }
 
+// Skip gives what is to be left out of a directory, whose path is absolute and without links; nil: nothing.
+type Skip func(dir string) func(at string, folder bool) (bool, error)
+
 var errFull = fmt.Errorf("together with what comes before it has more than the %d MiB that files may have: "+
 	"leave out what is not needed, fetch it in the commands, or use volumes", Max>>20)
 
 // Pack makes a parcel of items, in their order. An error names the item by its number and what it is about.
-func Pack(items []Item) ([]byte, error) {
+func Pack(items []Item) ([]byte, error) { return PackWithout(nil, items) }
+
+// PackWithout is Pack that leaves out some of what is below directories.
+func PackWithout(skip Skip, items []Item) ([]byte, error) {
 	paths := make([]string, len(items))
 	for i := range items {
 		paths[i] = items[i].Path
 	}
-	return pack(paths, func(p *packer, i int) error { return p.item(strconv.Itoa(i), items[i].Local) })
+	return pack(paths, func(p *packer, i int) error { return p.item(strconv.Itoa(i), items[i].Local, skip) })
 }
 
 // pack makes a parcel: the list of where its items go, and then each item, which add writes.
@@ -80,14 +86,29 @@ func (p *packer) header(h *tar.Header) error {
 
 // item packs a file, or a directory with all below it. An item that is a link is what it leads to; links below a
 // directory stay links.
-func (p *packer) item(name, local string) error {
+func (p *packer) item(name, local string, leave Skip) error {
 	base, err := filepath.EvalSymlinks(local)
+	if err == nil {
+		base, err = filepath.Abs(base)
+	}
 	if err != nil {
 		return plain(local, err)
+	}
+	skip := func(string, bool) (bool, error) { return false, nil }
+	if leave != nil {
+		skip = leave(base)
 	}
 	return filepath.WalkDir(base, func(at string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return plain(at, err)
+		}
+		switch left, err := skip(at, d.IsDir()); {
+		case err != nil:
+			return plain(at, err)
+		case left && d.IsDir():
+			return fs.SkipDir
+		case left:
+			return nil
 		}
 		below, err := filepath.Rel(base, at)
 		if err != nil {
