@@ -166,8 +166,9 @@ func TestLimitsOfConnections(t *testing.T) {
 	b := newLab(t)
 	ann, bob := b.letIn("ann"), b.letIn("bob")
 	b.change(func() { b.limits.PerUser = 2 })
-	first := b.mustConnect("42", ann)
-	b.mustConnect("42", ann)
+	first, second := b.mustConnect("42", ann), b.mustConnect("42", ann)
+	output(t, first, "true") // what is served has been counted
+	output(t, second, "true")
 	if c, err := b.connect("42", ann); err == nil {
 		if _, err := c.NewSession(); err == nil {
 			t.Error("a third connection was served")
