@@ -64,6 +64,7 @@ type Changes struct {
 	Now       Time
 	NextJob   JobID // first id never used
 	NextNode  int64
+	LastIDs   *LastIDs // nil: none was given
 	Jobs      []*Job
 	Specs     []SpecRow
 	Steps     []*Step
@@ -89,6 +90,14 @@ type Changes struct {
 	GoneTokens       []string
 	Credentials      []*Credential
 	GoneCredentials  []CredentialKey
+}
+
+// LastIDs are the highest ids that were ever given to records that can be deleted: a new record never has the id of a
+// deleted one. Projects and members of projects are numbered together.
+type LastIDs struct {
+	Reservation int64 `json:",omitzero"`
+	QOS         int64 `json:",omitzero"`
+	Project     int64 `json:",omitzero"`
 }
 
 // SpecRow is a spec under the id it is stored under.

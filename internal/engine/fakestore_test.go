@@ -24,6 +24,7 @@ type fakestore struct {
 	seq      int64
 	next     core.JobID
 	nextNode int64
+	lastIDs  core.LastIDs
 	now      core.Time
 	jobs     map[core.JobID]*core.Job
 	steps    map[[2]int64]*core.Step
@@ -88,7 +89,9 @@ func (f *fakestore) Load(context.Context) (*store.Image, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.loads++
-	img := &store.Image{Seq: f.seq, NextJob: f.next, NextNode: f.nextNode, Now: f.now, Keys: slices.Clone(f.keys)}
+	img := &store.Image{
+		Seq: f.seq, NextJob: f.next, NextNode: f.nextNode, LastIDs: f.lastIDs, Now: f.now, Keys: slices.Clone(f.keys),
+	}
 	for _, j := range f.jobs {
 		if j.Live() {
 			img.Jobs = append(img.Jobs, j)
@@ -156,6 +159,9 @@ func (f *fakestore) Commit(_ context.Context, epoch int64, c *core.Changes) erro
 func (f *fakestore) write(c *core.Changes) {
 	f.seq += int64(len(c.Events))
 	f.next, f.nextNode, f.now = c.NextJob, c.NextNode, c.Now
+	if c.LastIDs != nil {
+		f.lastIDs = *c.LastIDs
+	}
 	for _, j := range c.Jobs {
 		f.jobs[j.ID] = j
 	}

@@ -68,8 +68,8 @@ func (a *attacker) call(at servertest.Attack) (status int, body []byte) {
 }
 
 // Every field of what a user can send is filled with what nobody should: no panic, no failure of the server's, no
-// effect on another user's jobs, which start as before, and no memory that stays. Not parallel: it measures the memory of
-// the process.
+// effect on another user's jobs, which start as before, and no memory that stays. Not parallel: it measures the memory
+// of the process.
 func TestHostileBodies(t *testing.T) {
 	s := servertest.Start(t, "limits.requests_per_second=0", "limits.requests_burst=0", "limits.requests_in_flight=0",
 		"limits.requests_at_once=0", "limits.jobs_per_user=2000")

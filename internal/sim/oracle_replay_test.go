@@ -234,6 +234,7 @@ func (o *oracle) snapshot(v *state.Snapshot) {
 // stored is what a store has: records in their stored form, by key.
 type stored struct {
 	next, nextNode int64
+	lastIDs        core.LastIDs
 	seq            int64
 	now            core.Time
 	rows           map[string]map[string][]byte
@@ -329,6 +330,9 @@ func (s *stored) write(o *oracle, c *core.Changes) {
 		s.seq = x.Seq
 	}
 	s.next, s.nextNode, s.now = int64(c.NextJob), c.NextNode, max(s.now, c.Now)
+	if c.LastIDs != nil {
+		s.lastIDs = *c.LastIDs
+	}
 	o.printf("next %d %d at %d, %d blobs\n", c.NextJob, c.NextNode, c.Now, len(c.Blobs))
 }
 
@@ -361,7 +365,7 @@ func (s *stored) drops(o *oracle, c *core.Changes) {
 
 // image is what a store loads.
 func (s *stored) image(t *testing.T) *state.Image {
-	img := &state.Image{Seq: s.seq, NextJob: core.JobID(s.next), NextNode: s.nextNode, Now: s.now}
+	img := &state.Image{Seq: s.seq, NextJob: core.JobID(s.next), NextNode: s.nextNode, LastIDs: s.lastIDs, Now: s.now}
 	live := map[core.JobID]bool{}
 	for _, j := range load[core.Job](t, s, "job") {
 		if j.Live() {

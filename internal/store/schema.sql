@@ -13,6 +13,14 @@ CREATE TABLE leader (
 	now       BIGINT NOT NULL
 );
 
+-- One row: the highest ids ever given to reservations, QOS and projects with their members; see 0011.
+CREATE TABLE last_ids (
+	one         BIGINT PRIMARY KEY CHECK (one = 1),
+	reservation BIGINT NOT NULL,
+	qos         BIGINT NOT NULL,
+	project     BIGINT NOT NULL
+);
+
 CREATE TABLE specs (
 	id     INTEGER PRIMARY KEY,
 	script BLOB NOT NULL,

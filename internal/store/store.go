@@ -127,6 +127,7 @@ type Image struct {
 	Seq          int64 // of the last event
 	NextJob      core.JobID
 	NextNode     int64
+	LastIDs      core.LastIDs
 	Now          core.Time // of the last batch: the engine's time never goes back
 	Jobs         []*core.Job
 	Steps        []*core.Step // of live jobs

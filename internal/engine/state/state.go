@@ -45,6 +45,7 @@ type Image struct {
 	Seq          int64
 	NextJob      core.JobID
 	NextNode     int64
+	LastIDs      core.LastIDs
 	Now          core.Time
 	Jobs         []*core.Job
 	Steps        []*core.Step
@@ -108,7 +109,7 @@ func New(cfg Config, img *Image) *State {
 func newEmpty(cfg Config, img *Image) *State {
 	s := &State{cfg: cfg}
 	s.rec = live.NewRecords(&s.cfg, live.Counters{
-		Seq: img.Seq, Now: img.Now, NextJob: img.NextJob, NextNode: img.NextNode,
+		Seq: img.Seq, Now: img.Now, NextJob: img.NextJob, NextNode: img.NextNode, LastIDs: img.LastIDs,
 	})
 	s.maxSeenJob = s.rec.NextJob() + maxSeenAhead
 	s.cluster = cluster.New(&s.cfg, s.rec)

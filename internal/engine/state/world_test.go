@@ -56,6 +56,7 @@ type world struct {
 type disk struct {
 	next     core.JobID
 	nextNode int64
+	lastIDs  core.LastIDs
 	now      core.Time
 	jobs     map[core.JobID]*core.Job
 	specs    map[core.JobID]*core.Spec
@@ -294,12 +295,15 @@ func (d *disk) write(t failer, c *core.Changes) {
 		d.keys[k.Key] = k
 	}
 	d.next, d.nextNode, d.now = c.NextJob, c.NextNode, max(d.now, c.Now)
+	if c.LastIDs != nil {
+		d.lastIDs = *c.LastIDs
+	}
 }
 
 // image is what a store would load.
 func (w *world) image() *Image {
 	d := &w.disk
-	img := &Image{Seq: w.seq, NextJob: d.next, NextNode: d.nextNode, Now: d.now}
+	img := &Image{Seq: w.seq, NextJob: d.next, NextNode: d.nextNode, LastIDs: d.lastIDs, Now: d.now}
 	for _, id := range slices.Sorted(maps.Keys(d.jobs)) {
 		j := *d.jobs[id]
 		if !j.Live() {

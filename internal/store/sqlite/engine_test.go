@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -138,12 +139,17 @@ func TestFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := func(limit string) {
-		if _, err := e.writer.run("PRAGMA max_page_count = " + limit); err != nil {
+	pages := func(limit int64) {
+		if _, err := e.writer.run("PRAGMA max_page_count = " + strconv.FormatInt(limit, 10)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	pages("70") // the schema, and room for one change
+	var schema int64
+	err = e.writer.query(t.Context(), "PRAGMA page_count", nil, []any{&schema}, func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages(schema + 25) // room for one change
 	change := func(seq int64) *core.Changes {
 		text := strings.Repeat("x", 64<<10)
 		return &core.Changes{
@@ -168,7 +174,7 @@ func TestFull(t *testing.T) {
 	if err != nil || img.Seq != seq {
 		t.Fatalf("loaded seq %d, %v; want %d", img.Seq, err, seq)
 	}
-	pages("100000")
+	pages(100_000)
 	if err := s.Probe(t.Context(), epoch); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,11 @@ func (db *DB) Load(ctx context.Context) (*store.Image, error) {
 			return err
 		}
 		img.NextJob, img.Now = core.JobID(next), core.Time(now)
+		last := &img.LastIDs
+		if err = queryRow(tx, `SELECT reservation, qos, project FROM last_ids`, nil, &last.Reservation, &last.QOS,
+			&last.Project); err != nil {
+			return err
+		}
 		if img.Jobs, err = loadJobs(ctx, tx); err != nil {
 			return err
 		}

@@ -21,12 +21,26 @@ var (
 		One:  `UPDATE reservation_log SET end_at = $1 WHERE name = $2 AND end_at > $1`,
 	}
 
+	// Ids never go back, whatever the caller says.
+	updateLastIDs = &Insert{
+		Cols: []string{"reservation", "qos", "project"},
+		One: `UPDATE last_ids SET reservation = CASE WHEN $1 > reservation THEN $1 ELSE reservation END,
+ qos = CASE WHEN $2 > qos THEN $2 ELSE qos END,
+ project = CASE WHEN $3 > project THEN $3 ELSE project END`,
+	}
+
 	deleteProject = &Insert{Cols: []string{"name"}, One: `DELETE FROM projects WHERE name = $1`}
 	deleteSpent   = &Insert{Cols: []string{"project"}, One: `DELETE FROM spent WHERE project = $1`}
 )
 
 // addPolicy writes what goes before what comes: a name may be used again within one batch.
 func addPolicy(b *Batch, c *core.Changes) {
+	if last := c.LastIDs; last != nil {
+		b.row(updateLastIDs)
+		b.int(last.Reservation)
+		b.int(last.QOS)
+		b.int(last.Project)
+	}
 	for _, name := range c.GoneProjects {
 		gone(b, deleteProject, string(name))
 		gone(b, deleteSpent, string(name))

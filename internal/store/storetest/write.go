@@ -121,11 +121,17 @@ func testCounters(t *testing.T, w *world) {
 	if err := w.Commit(w.ctx, w.epoch, &core.Changes{Now: 500, NextJob: 70, NextNode: 8}); err != nil {
 		t.Fatal(err)
 	}
-	// Nothing goes back, whatever a later commit says.
-	if err := w.Commit(w.ctx, w.epoch, &core.Changes{Now: 400, NextJob: 7}); err != nil {
+	ids := core.LastIDs{Reservation: 5, QOS: 6, Project: 7}
+	if err := w.Commit(w.ctx, w.epoch, &core.Changes{LastIDs: &ids}); err != nil {
 		t.Fatal(err)
 	}
-	w.same(w.load(), &store.Image{NextJob: 70, NextNode: 8, Now: 500})
+	// Nothing goes back, whatever a later commit says.
+	back := &core.Changes{Now: 400, NextJob: 7, LastIDs: &core.LastIDs{Reservation: 9, QOS: 2}}
+	if err := w.Commit(w.ctx, w.epoch, back); err != nil {
+		t.Fatal(err)
+	}
+	ids.Reservation = 9
+	w.same(w.load(), &store.Image{NextJob: 70, NextNode: 8, Now: 500, LastIDs: ids})
 }
 
 func testUpserts(t *testing.T, w *world) {

@@ -52,7 +52,7 @@ func (a *Reservations) Put(want *core.AdvanceReservation, isNew bool) (*core.Adv
 	if err := speccheck.OneMoreReservation(len(a.rec.ReservationsByName())); err != nil && !ok {
 		return nil, err
 	}
-	r.ID, r.Created, r.IdleSince = a.nextID(), a.rec.Now(), 0
+	r.ID, r.Created, r.IdleSince = a.rec.NextReservationID(), a.rec.Now(), 0
 	if ok {
 		r.ID, r.Created = old.ID, old.Created
 	}
@@ -104,15 +104,6 @@ func (a *Reservations) Delete(by core.Identity, name string) error {
 	}
 	a.deleteRecord(r)
 	return nil
-}
-
-// nextID numbers a reservation: one more than the highest there is.
-func (a *Reservations) nextID() int64 {
-	n := int64(1)
-	for _, r := range a.rec.ReservationsByName() {
-		n = max(n, r.ID+1)
-	}
-	return n
 }
 
 // defaultName names a reservation as Slurm does: after the first it is for, and its number.

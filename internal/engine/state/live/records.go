@@ -15,6 +15,7 @@ import (
 // them.
 type Records struct {
 	Snapshot // the present; its tables are edited in place between two published snapshots
+	LastIDs
 
 	cfg        *conf.Config
 	owned      ownedMaps
@@ -46,12 +47,14 @@ type Counters struct {
 	Now      core.Time
 	NextJob  core.JobID
 	NextNode int64
+	LastIDs  core.LastIDs
 }
 
 // NewRecords makes an empty set of records. cfg stays the caller's, who may change it in place.
 func NewRecords(cfg *conf.Config, n Counters) *Records {
 	r := &Records{cfg: cfg, dirtyJobs: map[core.JobID]int{}, dirtySteps: map[stepKey]int{}}
 	r.seq, r.now, r.nextJob, r.nextNode = n.Seq, n.Now, max(1, n.NextJob), max(1, n.NextNode)
+	r.LastIDs = newLastIDs(n.LastIDs)
 	r.runs, r.nodeIDs = map[runKey]*core.Run{}, map[core.NodeName]int64{}
 	r.qos, r.reservations = map[core.QOSName]*core.QOS{}, map[string]*core.AdvanceReservation{}
 	r.ConfigChanged()
@@ -61,7 +64,7 @@ func NewRecords(cfg *conf.Config, n Counters) *Records {
 
 // Counters are the numbers as they are now.
 func (r *Records) Counters() Counters {
-	return Counters{Seq: r.seq, Now: r.now, NextJob: r.nextJob, NextNode: r.nextNode}
+	return Counters{Seq: r.seq, Now: r.now, NextJob: r.nextJob, NextNode: r.nextNode, LastIDs: r.last}
 }
 
 // ConfigChanged takes over what snapshots show of the settings.
@@ -86,10 +89,16 @@ func (r *Records) LoadNode(n *core.Node) {
 func (r *Records) LoadStep(st *core.Step) { r.addStep(st) }
 
 // LoadQOS is as LoadJob.
-func (r *Records) LoadQOS(q *core.QOS) { r.qos[q.Name] = q }
+func (r *Records) LoadQOS(q *core.QOS) {
+	r.qos[q.Name] = q
+	r.last.QOS = max(r.last.QOS, q.ID)
+}
 
 // LoadReservation is as LoadJob.
-func (r *Records) LoadReservation(a *core.AdvanceReservation) { r.reservations[a.Name] = a }
+func (r *Records) LoadReservation(a *core.AdvanceReservation) {
+	r.reservations[a.Name] = a
+	r.last.Reservation = max(r.last.Reservation, a.ID)
+}
 
 // LoadRun is as LoadJob.
 func (r *Records) LoadRun(x *core.Run) { r.runs[runKey{x.Project, x.Name}] = x }
@@ -104,7 +113,7 @@ func (r *Records) BeginBatch() {
 // TakeChanges ends a batch: it returns all changes since the last one, to be stored.
 func (r *Records) TakeChanges() *core.Changes {
 	out := r.changes
-	out.Now, out.NextJob, out.NextNode = r.now, r.nextJob, r.nextNode
+	out.Now, out.NextJob, out.NextNode, out.LastIDs = r.now, r.nextJob, r.nextNode, r.takeGiven()
 	r.BeginBatch()
 	return out
 }
@@ -270,28 +279,11 @@ func (r *Records) PutQOS(q *core.QOS) (old *core.QOS) {
 	ownMap(&r.owned.qos, &r.qos)
 	old = r.qos[q.Name]
 	q.ID = r.qosID(q.Name, old)
+	r.give(&r.last.QOS, q.ID)
 	r.qos[q.Name] = q
 	r.changes.QOS = append(slices.DeleteFunc(r.changes.QOS, func(o *core.QOS) bool { return o.Name == q.Name }), q)
 	r.Event(core.QOSChanged, core.Event{Data: nameData(`{"qos":`, string(q.Name))})
 	return old
-}
-
-// normalQOS has the id 1, as Slurm gives it.
-const normalQOS = "normal"
-
-// qosID is the id that a QOS has, or one more than the highest there is.
-func (r *Records) qosID(name core.QOSName, old *core.QOS) int64 {
-	if old != nil && old.ID != 0 {
-		return old.ID
-	}
-	if name == normalQOS {
-		return 1
-	}
-	last := int64(1)
-	for _, q := range r.qos {
-		last = max(last, q.ID)
-	}
-	return last + 1
 }
 
 // DeleteQOS deletes a QOS with its event and returns it.
@@ -314,6 +306,7 @@ func nameData(begin, name string) []byte {
 func (r *Records) PutReservation(a *core.AdvanceReservation) {
 	ownMap(&r.owned.reservations, &r.reservations)
 	r.reservations[a.Name] = a
+	r.give(&r.last.Reservation, a.ID)
 	same := func(o *core.AdvanceReservation) bool { return o.Name == a.Name }
 	r.changes.Reservations = append(slices.DeleteFunc(r.changes.Reservations, same), a)
 }

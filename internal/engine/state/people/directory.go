@@ -13,6 +13,8 @@ type Journal interface {
 	Now() core.Time
 	Changes() *core.Changes // of the batch under way
 	Event(core.EventKind, core.Event)
+	TakeProjectID() int64   // for a project or a member of one
+	LoadProjectID(id int64) // notes one that is stored already
 }
 
 // Directory changes Tables by the rules of users, projects and tokens.
@@ -20,27 +22,24 @@ type Directory struct {
 	t     *Tables
 	log   Journal
 	owned struct{ users, projects, tokens bool } // no snapshot shares these maps
-	ids   int64                                  // the last one given to a project or member
 }
 
 // NewDirectory makes the writer of tables.
 func NewDirectory(t *Tables, log Journal) *Directory {
-	d := &Directory{t: t, log: log, ids: reservedIDs}
 	for _, p := range t.projects {
-		d.ids = max(d.ids, p.ID)
+		log.LoadProjectID(p.ID)
 		for i := range p.Members {
-			d.ids = max(d.ids, p.Members[i].ID)
+			log.LoadProjectID(p.Members[i].ID)
 		}
 	}
-	return d
+	return &Directory{t: t, log: log}
 }
 
 // The ids of Slurm's account root and of user root in it, which are shown also without a record.
 const (
-	rootName    = "root"
-	rootID      = 1
-	rootUserID  = 2
-	reservedIDs = 2
+	rootName   = "root"
+	rootID     = 1
+	rootUserID = 2
 )
 
 // number gives a project and its members the ids that they have, or new ones.
@@ -50,8 +49,7 @@ func (d *Directory) number(old, p *core.Project) {
 	}
 	take := func(had int64) int64 {
 		if had == 0 {
-			d.ids++
-			had = d.ids
+			had = d.log.TakeProjectID()
 		}
 		return had
 	}
