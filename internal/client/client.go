@@ -18,6 +18,7 @@ type Client struct {
 	PolicyClient
 	TokenClient
 	ReservationClient
+	TriggerClient
 	ClusterClient
 	StandingClient
 	StreamClient
@@ -38,6 +39,8 @@ type (
 	TokenClient struct{ *transport }
 	// ReservationClient lists and changes advance reservations.
 	ReservationClient struct{ *transport }
+	// TriggerClient lists, sets and clears triggers.
+	TriggerClient struct{ *transport }
 	// ClusterClient is about the cluster as a whole: its settings, certificate authority, sealing keys and audit log.
 	ClusterClient struct{ *transport }
 	// StandingClient tells how jobs, projects and users stand in the queue, and how the server fares.
@@ -75,7 +78,7 @@ func New(s Settings, opts ...Option) (*Client, error) {
 		transport: t, JobClient: JobClient{t}, NodeClient: NodeClient{t}, FleetClient: FleetClient{t},
 		PeopleClient: PeopleClient{t}, PolicyClient: PolicyClient{t}, TokenClient: TokenClient{t},
 		ReservationClient: ReservationClient{t}, ClusterClient: ClusterClient{t}, StandingClient: StandingClient{t},
-		StreamClient: StreamClient{t},
+		StreamClient: StreamClient{t}, TriggerClient: TriggerClient{t},
 	}
 	for _, o := range opts {
 		o(c)

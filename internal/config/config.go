@@ -61,8 +61,10 @@ type Server struct {
 	Advertise   []string `yaml:"advertise"`    // HOST:PORT told to agents; empty: AgentListen
 	Inbox       int      `yaml:"inbox"`        // commands that may wait for the engine
 	Nice        int      `yaml:"nice"`         // of the server's process where it may set that (root); 0: left as it is
-	SealKey     string   `yaml:"seal_key"`     // file of the key that seals the CA in the store; empty: DIR/seal.key
-	ID          string   `yaml:"id"`           // of this replica, for leadership; empty: host name and process
+	// users who are no administrators may have programs of theirs run on the server's host (strigger), as themselves
+	UserTriggers bool   `yaml:"user_triggers"`
+	SealKey      string `yaml:"seal_key"` // file of the key that seals the CA in the store; empty: DIR/seal.key
+	ID           string `yaml:"id"`       // of this replica, for leadership; empty: host name and process
 }
 
 // Partition is a named view of nodes.

@@ -23,10 +23,12 @@ type Limits struct {
 	LogRateAlone Size  `yaml:"log_rate_alone"`
 	MailPerHour  int64 `yaml:"mail_per_hour"` // letters about one user's jobs; what is over is not sent
 	// on the disks of logs, of the server and of nodes: below it output is dropped
-	MinFreeDisk   Size  `yaml:"min_free_disk"`
-	StepsPerJob   int64 `yaml:"steps_per_job"`   // as Slurm's MaxStepCount
-	Tokens        int64 `yaml:"tokens"`          // of a user that have neither expired nor been revoked
-	TrialsPerUser int64 `yaml:"trials_per_user"` // jobs of a user that are tried (--test-only) at once
+	MinFreeDisk     Size  `yaml:"min_free_disk"`
+	StepsPerJob     int64 `yaml:"steps_per_job"`     // as Slurm's MaxStepCount
+	Tokens          int64 `yaml:"tokens"`            // of a user that have neither expired nor been revoked
+	TrialsPerUser   int64 `yaml:"trials_per_user"`   // jobs of a user that are tried (--test-only) at once
+	Triggers        int64 `yaml:"triggers"`          // programs that wait for an event (strigger), of all users
+	TriggersPerUser int64 `yaml:"triggers_per_user"` // of a user who is no administrator
 	// Of one user's requests: bytes of the bodies of those under way, how many are worked on at once, may come at once
 	// and be under way, and come in a second.
 	RequestBytes      Size  `yaml:"request_bytes"`
@@ -47,7 +49,7 @@ func defaultLimits() Limits {
 		LogPerJob: Size(20 * core.GiB), LogPerUser: Size(200 * core.GiB), LogRate: Size(16 * core.MiB),
 		LogRateAlone: Size(160 * core.MiB),
 		MinFreeDisk:  Size(core.GiB), MailPerHour: 200,
-		Tokens:      100,
+		Tokens: 100, Triggers: 10_000, TriggersPerUser: 100,
 		Connections: 1024, Followers: 100, RequestBytes: Size(128 * core.MiB), RequestsAtOnce: 4, RequestsBurst: 1000,
 		RequestsInFlight:  256,
 		RequestsPerSecond: 200, Streams: 1000, UnknownConnections: 1000, UnknownRequests: 50,
@@ -83,6 +85,8 @@ func (d *decoder) checkLimits(l *Limits) {
 		{"mail_per_hour", l.MailPerHour},
 		{"min_free_disk", int64(l.MinFreeDisk)},
 		{"tokens", l.Tokens},
+		{"triggers", l.Triggers},
+		{"triggers_per_user", l.TriggersPerUser},
 	} {
 		if x.value < 0 {
 			d.at("limits."+x.name, "%d is less than 0; 0 means no limit", x.value)

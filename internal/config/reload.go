@@ -14,7 +14,7 @@ var (
 	}
 	live = []string{
 		"timers.max_kill_grace", "timers.interactive_idle", "dstack.managers_manage_secrets", "dstack.upload",
-		"dstack.upload_per_user",
+		"dstack.upload_per_user", "server.user_triggers",
 		// nodes and srun are told them again
 		"timers.kill_wait", "timers.unkillable_after", "step.prolog", "step.epilog", "step.task_prolog",
 		"step.task_epilog", "step.prolog_timeout", "step.srun_prolog", "step.srun_epilog", "step.keep_limits",

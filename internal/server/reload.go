@@ -59,6 +59,7 @@ func (s *server) reload(ctx context.Context, by core.Identity, dry bool) (*clien
 			s.ssh.Recheck() // other people may be administrators now
 		}
 		s.hub.SetRules(hubRules(next))
+		s.triggers.Reconfigured()
 	}
 	return out, nil
 }

@@ -35,6 +35,7 @@ import (
 	"bireme.dev/bireme/internal/server/seal"
 	"bireme.dev/bireme/internal/server/sshdoor"
 	"bireme.dev/bireme/internal/server/stream"
+	"bireme.dev/bireme/internal/server/trigger"
 	"bireme.dev/bireme/internal/server/uploads"
 	"bireme.dev/bireme/internal/server/vault"
 	"bireme.dev/bireme/internal/store"
@@ -130,6 +131,7 @@ type server struct {
 	hub       *hub.Hub
 	mail      *mail.Sender
 	power     *power.Switch
+	triggers  *trigger.Watcher
 	api       *api.API
 	audit     *audit.Log
 	doors     []*door
@@ -184,6 +186,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.fleets.Run(running) })
 	g.Go(func() error { return s.mail.Run(background) })
 	g.Go(func() error { return s.power.Run(background) })
+	g.Go(func() error { return s.triggers.Run(background) })
 	g.Go(func() error { return s.purgeLogs(background) })
 	g.Go(func() error { return s.watchLogs(background) })
 	g.Go(func() error { return s.keepUploads(background) })
@@ -274,6 +277,11 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.power = power.New(s.powerPrograms, s.engine, s.Log)
 	s.follow("power", s.power.Publish)
 	s.power.Load(s.engine.Snapshot())
+	s.triggers = trigger.New(s.engine, s.store, s.triggerConfig, s.Log)
+	s.follow("triggers", s.triggers.Publish)
+	if err := s.triggers.Load(ctx, s.engine.Snapshot()); err != nil {
+		return err
+	}
 	if s.audit, err = audit.New(audit.Config{Append: s.appendAudit, Export: cfg.Audit.Export, Log: s.Log}); err != nil {
 		return err
 	}
@@ -281,7 +289,8 @@ func (s *server) open(ctx context.Context) (err error) {
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs,
 		Samples:   s.samples,
 		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets,
-		Audit: s.audit, Log: s.Log, Conns: &s.conns,
+		Triggers: s.triggers,
+		Audit:    s.audit, Log: s.Log, Conns: &s.conns,
 		Vault: vault.New(s.seals), Uploads: s.uploads, Dstack: s.door("dstack").url(), SSH: s.sshAddress,
 		Seals: s.rotateSeals, CAChanged: s.caChanged,
 		HashKey: s.authority.Secret("blob hashes"),
@@ -322,6 +331,14 @@ func (s *server) mailConfig() mail.Config {
 	return mail.Config{
 		Program: cfg.Mail.Program, Domain: cfg.Mail.Domain, User: cfg.Mail.User,
 		PerHour: cfg.Limits.MailPerHour, Cluster: cfg.Cluster,
+	}
+}
+
+func (s *server) triggerConfig() trigger.Config {
+	cfg := s.live.Load()
+	return trigger.Config{
+		Max: cfg.Limits.Triggers, PerUser: cfg.Limits.TriggersPerUser, Users: cfg.Server.UserTriggers,
+		Env: []string{"SLURM_CLUSTER_NAME=" + cfg.Cluster, "BIREME_SERVER=unix:" + cfg.Socket()},
 	}
 }
 

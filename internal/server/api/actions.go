@@ -29,6 +29,9 @@ var audited = map[string]call.Auditing{
 	"GET /streams/{key}":                 {Action: "step.stream"},
 	"POST /runs/{name}/stop":             {Action: "run.stop", Object: "run {name}"},
 
+	"POST /triggers":       {Action: "trigger.set", Object: "trigger", When: call.Always, Body: true},
+	"POST /triggers/clear": {Action: "trigger.clear", Object: "trigger", When: call.Always, Body: true},
+
 	"DELETE /nodes/{name}":        {Action: "node.remove", Object: "node {name}", When: call.Always},
 	"PATCH /nodes/{name}":         {Action: "node.update", Object: "node {name}", When: call.Always, Body: true},
 	"PATCH /partitions/{name}":    {Action: "partition.update", Object: "partition {name}", When: call.Always, Body: true},

@@ -22,6 +22,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/people"
 	"bireme.dev/bireme/internal/server/api/secrets"
 	"bireme.dev/bireme/internal/server/api/steps"
+	"bireme.dev/bireme/internal/server/api/triggers"
 	"bireme.dev/bireme/internal/server/api/usage"
 	"bireme.dev/bireme/internal/server/audit"
 	"bireme.dev/bireme/internal/server/ca"
@@ -33,6 +34,7 @@ import (
 	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/slurmapi"
 	"bireme.dev/bireme/internal/server/stream"
+	"bireme.dev/bireme/internal/server/trigger"
 	"bireme.dev/bireme/internal/server/uploads"
 	"bireme.dev/bireme/internal/server/vault"
 	"bireme.dev/bireme/internal/store"
@@ -53,6 +55,7 @@ type Deps struct {
 	Reload    cluster.ReloadFunc
 	Partition nodes.PartitionFunc
 	Fleets    *fleet.Fleets
+	Triggers  *trigger.Watcher
 	// CAChanged has everybody learn of a certificate authority that was changed.
 	CAChanged func() error
 	Seals     cluster.SealsFunc
@@ -104,6 +107,7 @@ type handlers struct {
 	metrics      *metrics.Metrics
 	diag         *diag.Diag
 	usage        *usage.Usage
+	triggers     *triggers.Triggers
 }
 
 // SetConfig makes other settings hold.
@@ -145,6 +149,7 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 		tokens:       &identity.Tokens{Base: b, Authority: d.Authority},
 		people:       &people.People{Base: b},
 		usage:        &usage.Usage{Base: b},
+		triggers:     &triggers.Triggers{Base: b, Watcher: d.Triggers},
 		secrets:      &secrets.Secrets{Base: b, Vault: d.Vault},
 		events:       &events.Events{Base: b},
 		cluster: &cluster.Cluster{

@@ -89,6 +89,9 @@ var rights = map[string]call.Right{
 	"GET /reservations/{name}":                  {Scope: core.ScopeRead},
 	"PATCH /reservations/{name}":                {Scope: core.ScopeAdmin},
 	"DELETE /reservations/{name}":               {Scope: core.ScopeAdmin},
+	"GET /triggers":                             {Scope: core.ScopeRead},
+	"POST /triggers":                            {Scope: core.ScopeAdmin}, // a program on the server's host
+	"POST /triggers/clear":                      {Scope: core.ScopeAdmin},
 	"GET /fleets":                               {Scope: core.ScopeRead},
 	"GET /fleets/{name}":                        {Scope: core.ScopeRead},
 	"PUT /fleets/{name}":                        {Scope: core.ScopeAdmin},

@@ -301,6 +301,17 @@ func (a *API) table() []call.Route {
 			Reply: call.OK{},
 		},
 		{
+			Method: "GET", Path: "/triggers", Summary: "List triggers", Handle: a.triggers.List, Reply: client.TriggerList{},
+		},
+		{
+			Method: "POST", Path: "/triggers", Summary: "Have a program run on the server when something has happened",
+			Handle: a.triggers.Set, Body: client.Trigger{}, Reply: client.Trigger{},
+		},
+		{
+			Method: "POST", Path: "/triggers/clear", Summary: "Remove triggers", Handle: a.triggers.Clear,
+			Body: client.ClearTriggers{}, Reply: client.TriggersCleared{},
+		},
+		{
 			Method: "GET", Path: "/reservations", Summary: "List advance reservations", Handle: a.reservations.List,
 			Query: call.PageQuery, Reply: client.ReservationList{},
 		},

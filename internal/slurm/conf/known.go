@@ -17,6 +17,7 @@ var known = map[string]set{
 		name, _, _ := strings.Cut(s.Value, "(")
 		if name != "root" { // who is one anyway
 			v.cfg.Admins = append(v.cfg.Admins, name)
+			v.cfg.Server.UserTriggers = false // as Slurm, unless its user is root
 		}
 		return nil
 	},

@@ -28,6 +28,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/srun"
 	"bireme.dev/bireme/internal/slurm/cmd/sshare"
 	"bireme.dev/bireme/internal/slurm/cmd/sstat"
+	"bireme.dev/bireme/internal/slurm/cmd/strigger"
 	"bireme.dev/bireme/internal/slurm/getopt"
 	"bireme.dev/bireme/internal/slurm/manual"
 )
@@ -62,6 +63,7 @@ var commands = []command{
 	{name: "srun", run: srun.Casting(sbcast.Run), signals: true},
 	{name: "sshare", run: sshare.Run, options: sshare.Options, listing: true, signals: true},
 	{name: "sstat", run: sstat.Run, options: sstat.Options, listing: true, signals: true},
+	{name: "strigger", run: strigger.Run, options: strigger.Options, listing: true, signals: true},
 }
 
 func find(name string) (*command, bool) {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net"
+	"net/http"
 
 	"golang.org/x/sys/unix"
 
@@ -32,6 +33,11 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, PeerKey{}, cred)
 	}
 	return ctx
+}
+
+// AtSocket reports whether the kernel of this host says who calls, and nothing else: neither a token nor a node.
+func AtSocket(r *http.Request, who *Caller) bool {
+	return r.Context().Value(PeerKey{}) != nil && who.TokenRecord == nil && who.Until == 0 && who.Node == ""
 }
 
 // KeyUser is where a connection of the server's own SSH listener leaves whose key it was that opened it.

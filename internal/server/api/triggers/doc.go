@@ -1,0 +1,2 @@
+// Package triggers lists, sets and clears triggers.
+package triggers
