@@ -45,9 +45,11 @@ func (s *step) fork() *failure {
 	}
 	if len(l.Files) > 0 && l.Container == nil {
 		o := files.Owner{Identity: l.Identity, Groups: groups}
-		if err := k.files.Lay(s.job.ref, o, l.Files, files.StartDir(env, k.homeOf(l.Identity.UID))); err != nil {
+		in, err := k.files.Lay(s.job.ref, o, l.Files, files.StartDir(env, k.homeOf(l.Identity.UID)))
+		if err != nil {
 			return launchFailed(err)
 		}
+		env = overlay(env, []string{files.Variable + "=" + in})
 	}
 	ready := s.prologs(groups, env)
 	var f *failure

@@ -169,9 +169,12 @@ commands:
 		return err1 == nil && err2 == nil && len(one)+len(two) == 0, fmt.Sprint(one, two)
 	})
 	mine := write(t, filepath.Join(p.Home, "bireme-one.txt"), "mine\n")
-	r := p.Try("bireme", "apply", "-y", "-f", file)
-	if r.Code == 0 || strings.Contains(r.Out, "one") {
-		t.Errorf("a file in the way: %v", r)
+	if r := p.Try("bireme", "apply", "-y", "-f", file); r.Code != 0 || strings.Count(r.Out, "one\n") != 4 {
+		t.Errorf("a file in the way, and so a folder of the run's own: %v", r)
+	}
+	write(t, file, "type: task\nname: files\nworking_dir: "+p.Home+"\nfiles: ['one.txt:bireme-one.txt']\ncommands: [ls]\n")
+	if r := p.Try("bireme", "apply", "-y", "-f", file); r.Code == 0 {
+		t.Errorf("a file in the way of the working directory: %v", r)
 	}
 	wants(t, "why", p.Run("bireme", "why", "files"), "files: "+p.Home+
 		"/bireme-one.txt: there is something else of that name already")

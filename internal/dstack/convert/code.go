@@ -111,16 +111,13 @@ func (s *Spec) Archives(run string, files [][]byte, changes []byte) ([]Archive, 
 	return out, nil
 }
 
-// FilesBase is where relative files of a run of processes go: its working directory, which is the home of its user if
-// it names none. It is empty for a run in containers, where they are placed inside.
+// FilesBase is where relative files of a run of processes go: its working directory. It is empty for one that names
+// none, whose nodes choose the folder, and for a run in containers, where files are placed inside.
 func (s *Spec) FilesBase(runtime string) string {
 	if s.Contained(runtime) {
 		return ""
 	}
-	if dir := config.Value(s.Configuration.Run().WorkingDir); dir != "" {
-		return dir
-	}
-	return "~"
+	return config.Value(s.Configuration.Run().WorkingDir)
 }
 
 // tarOf is an archive of one file.

@@ -111,7 +111,7 @@ func (b *builder) script() string {
 	if b.contains {
 		t.WriteString(prelude(b.run) + "export DSTACK_WORKING_DIR=\"$PWD\"\n")
 	} else {
-		t.WriteString(chdir(config.Value(b.run.WorkingDir)))
+		t.WriteString(chdir(config.Value(b.run.WorkingDir), len(b.run.Files) > 0))
 	}
 	t.WriteString(checkpointScript(b.s.Configuration.Additions.Checkpoint))
 	if repo := b.s.repo(b.o.Name); repo != nil {
@@ -164,8 +164,9 @@ func prelude(r *config.Run) string {
 	return ""
 }
 
-// chdir goes to the working directory. One that was asked for must be there; a home may be missing.
-func chdir(dir string) string {
+// chdir goes to the working directory. One that was asked for must be there; a home may be missing. With files it is
+// the folder that has them.
+func chdir(dir string, files bool) string {
 	to := `cd ~ 2>/dev/null || cd "${TMPDIR:-/tmp}"`
 	switch rest, home := strings.CutPrefix(dir, "~/"); {
 	case home:
@@ -174,6 +175,8 @@ func chdir(dir string) string {
 		to = "cd ~"
 	case dir != "":
 		to = "cd " + config.QuoteWord(dir)
+	case files:
+		to = `cd "${BIREME_FILES_DIR:-$HOME}" 2>/dev/null || cd "${TMPDIR:-/tmp}"`
 	}
 	return to + " || exit\nexport DSTACK_WORKING_DIR=\"$PWD\"\n"
 }

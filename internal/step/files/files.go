@@ -64,38 +64,82 @@ func (r *Records) path(ref wire.JobRef) string {
 	return filepath.Join(r.dir, strconv.FormatInt(ref.Job, 10)+"."+strconv.Itoa(int(ref.Attempt)))
 }
 
-// Lay lays out a parcel for a job, whatever is relative below home.
-func (r *Records) Lay(ref wire.JobRef, o Owner, data []byte, home string) error {
+// Lay lays out a parcel for a job, whatever is relative below home, and gives the folder that it is below. Where
+// something else is in the way there, that is a folder of the job's own.
+func (r *Records) Lay(ref wire.JobRef, o Owner, data []byte, home string) (string, error) {
 	user := r.lock(o.Identity.UID)
 	user.Lock()
 	defer user.Unlock()
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return err
+		return "", err
 	}
+	own := filepath.Join(home, ownFolder, filepath.Base(r.path(ref)))
 	f, err := os.OpenFile(r.path(ref), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) { // an earlier step of the job did it
-		return nil
+		rec, err := read(r.path(ref))
+		if err != nil {
+			return "", err
+		}
+		if _, there := rec.paths[own]; there {
+			return own, nil
+		}
+		return home, nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer f.Close()
 	r.n.Add(1)
 	head, err := json.Marshal(o)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if _, err := f.Write(append(head, '\n')); err != nil {
+		return "", err
+	}
+	lay := func(dir string) error {
+		say := func(n parcel.Note, path string) error { return note(f, n, path) }
+		return r.as(o, func() error { return parcel.Lay(data, dir, home, say) })
+	}
+	err = lay(home)
+	if errors.Is(err, parcel.ErrDiffers) {
+		if ferr := r.forget(f, ref, o); ferr != nil {
+			return "", fmt.Errorf("files: %w", ferr)
+		}
+		if lay(own) == nil {
+			return own, nil
+		} // else it is not one of the relative files
+	}
+	if err != nil {
+		return "", fmt.Errorf("files: %w", err)
+	}
+	return home, nil
+}
+
+// ownFolder is the folder of a home that has those of jobs.
+const ownFolder = ".bireme-files"
+
+// forget removes what a job made so far, and says so in its record.
+func (r *Records) forget(f io.Writer, ref wire.JobRef, o Owner) error {
+	rec, err := read(r.path(ref))
+	if err != nil {
 		return err
 	}
-	err = r.as(o, func() error {
-		return parcel.Lay(data, home, home, func(n parcel.Note, path string) error { return note(f, n, path) })
-	})
-	if err != nil {
-		return fmt.Errorf("files: %w", err)
+	var made []string
+	for name, own := range rec.paths {
+		if own {
+			made = append(made, name)
+		}
 	}
-	return nil
+	err = r.as(o, func() error { return parcel.Remove(made) })
+	for _, name := range made {
+		err = errors.Join(err, note(f, parcel.Other, name))
+	}
+	return err
 }
+
+// Variable names the folder that a run's relative files are below.
+const Variable = "BIREME_FILES_DIR"
 
 // StartDir is where the script of a run starts: the home that its environment names, else the user's; the job's
 // temporary folder where that is missing.

@@ -3,6 +3,7 @@ package files
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"bireme.dev/bireme/internal/wire"
@@ -34,7 +35,10 @@ func TestRecords(t *testing.T) {
 	file := filepath.Join(home, "d", "one")
 	r := Open(dir, plainly)
 	a, b := wire.JobRef{Job: 1, Attempt: 1}, wire.JobRef{Job: 2, Attempt: 1}
-	lay := func(ref wire.JobRef, text string) error { return r.Lay(ref, Owner{}, pack(t, text), home) }
+	lay := func(ref wire.JobRef, text string) error {
+		_, err := r.Lay(ref, Owner{}, pack(t, text), home)
+		return err
+	}
 	for _, ref := range []wire.JobRef{a, b, a} {
 		if err := lay(ref, "x"); err != nil {
 			t.Fatal(err)
@@ -82,6 +86,54 @@ func TestCutRecord(t *testing.T) {
 		t.Errorf("%v, %v", there(made), err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestOwnFolder: where another file is in the way, all relative files of a job are in a folder of its own.
+func TestOwnFolder(t *testing.T) {
+	t.Parallel()
+	home, dir := t.TempDir(), filepath.Join(t.TempDir(), "files")
+	src := t.TempDir()
+	parcelOf := func(text string) []byte {
+		t.Helper()
+		var items []parcel.Item
+		for _, name := range []string{"a", "one"} {
+			if err := os.WriteFile(filepath.Join(src, name), []byte(name+text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			items = append(items, parcel.Item{Local: filepath.Join(src, name), Path: name})
+		}
+		data, err := parcel.Pack(items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	if err := os.WriteFile(filepath.Join(home, "one"), []byte("the user's"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := Open(dir, plainly)
+	for job := int64(1); job <= 2; job++ {
+		ref := wire.JobRef{Job: job, Attempt: 1}
+		for range 2 { // a second step of the job finds the same
+			in, err := r.Lay(ref, Owner{}, parcelOf(strconv.FormatInt(job, 10)), home)
+			text, rerr := os.ReadFile(filepath.Join(in, "one"))
+			if err != nil || rerr != nil || in == home || string(text) != "one"+strconv.FormatInt(job, 10) {
+				t.Fatalf("job %d: %s has %q, %v, %v", job, in, text, err, rerr)
+			}
+		}
+	}
+	if there(filepath.Join(home, "a")) {
+		t.Error("a file is left where the others could not be")
+	}
+	for job := int64(1); job <= 2; job++ {
+		if err := r.Remove(wire.JobRef{Job: job, Attempt: 1}); err != nil {
+			t.Error(err)
+		}
+	}
+	left, err := os.ReadDir(home)
+	if err != nil || len(left) != 1 || left[0].Name() != "one" {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }

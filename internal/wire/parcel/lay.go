@@ -23,8 +23,8 @@ const (
 	Other Note = '-' // it was about to be made, and somebody else was faster
 )
 
-// errDiffers is something in the way.
-var errDiffers = errors.New("there is something else of that name already; files of the node are not replaced")
+// ErrDiffers is something in the way.
+var ErrDiffers = errors.New("there is something else of that name already; files of the node are not replaced")
 
 // Lay lays a parcel out among the files of a user. Unlike Unpack it replaces nothing: what is there and is the same is
 // used as it is, what differs is an error. note is told of each path before it is made, so that Remove can follow even
@@ -107,7 +107,7 @@ func (k *keeper) file(root *os.Root, dir, name string, h *tar.Header, r io.Reade
 	}
 	same := func() error {
 		if !holds(root, name, data) {
-			return errDiffers
+			return ErrDiffers
 		}
 		return k.note(Found, filepath.Join(dir, name))
 	}
@@ -145,7 +145,7 @@ func holds(root *os.Root, name string, data []byte) bool {
 func (k *keeper) link(root *os.Root, dir, name, to string) error {
 	same := func() error {
 		if had, err := root.Readlink(name); err != nil || had != to {
-			return errDiffers
+			return ErrDiffers
 		}
 		return k.note(Found, filepath.Join(dir, name))
 	}

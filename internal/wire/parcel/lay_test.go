@@ -105,7 +105,7 @@ func TestLayReplacesNothing(t *testing.T) {
 		}
 		before := tree(t, home)
 		n := noted{}
-		if err := Lay(packed(t, "one", "code"), home, home, n.note); !errors.Is(err, errDiffers) {
+		if err := Lay(packed(t, "one", "code"), home, home, n.note); !errors.Is(err, ErrDiffers) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := Remove(n.made()); err != nil || tree(t, home) != before {
