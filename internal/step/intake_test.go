@@ -74,8 +74,17 @@ func freedLogStory(t *testing.T, a *agent) {
 
 // upgradedLogStory: a streamed log continues over an upgrade, with nothing lost or twice.
 func upgradedLogStory(t *testing.T, a *agent) {
-	l := a.batch(1, "i=0; while [ $i -lt 30000 ]; do echo $i; i=$((i+1)); done")
+	// It does not end before the upgrade, however fast it is: the exit would be news to the old connection.
+	l := a.batch(1, "i=0; while [ $i -lt 30000 ]; do [ $i -ne 29000 ] || read x <fifo; echo $i; i=$((i+1)); done")
 	l.Stdio = wire.Stdio{Mode: wire.StdioLog}
+	if err := unix.Mkfifo(filepath.Join(a.dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	goOn, err := os.OpenFile(filepath.Join(a.dir, "fifo"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer goOn.Close()
 	a.launch(l)
 	a.started(l.Key)
 	a.until("it writes", func() bool {
@@ -92,6 +101,9 @@ func upgradedLogStory(t *testing.T, a *agent) {
 		}
 	}
 	a.connect()
+	if _, err := goOn.WriteString("\n"); err != nil {
+		t.Fatal(err)
+	}
 	x, out := a.exited(l.Key)
 	lines := strings.Fields(out)
 	if x.ExitCode != 0 || len(lines) != 30000 || lines[29999] != "29999" || !strings.HasPrefix(out, "0\n1\n2\n") {
