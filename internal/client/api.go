@@ -321,6 +321,7 @@ type NewStep struct {
 	Gres        []core.Gres `json:"gres,omitempty"` // on each node
 	GPUs        []core.Gres `json:"gpus,omitempty"` // over all nodes
 	GPUsPerTask []core.Gres `json:"gpus_per_task,omitempty"`
+	NoGres      bool        `json:"no_gres,omitempty"` // none of the job's, though it names none above
 	TasksPerGPU int32       `json:"tasks_per_gpu,omitempty"`
 	GPUBind     string      `json:"gpu_bind,omitempty"` // as Slurm's --gpu-bind
 	CPUBind     string      `json:"cpu_bind,omitempty"` // as Slurm's --cpu-bind

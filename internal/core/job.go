@@ -192,6 +192,8 @@ type Step struct {
 	Attempt int32      `json:"attempt"`
 	// Holds is what it has to itself on each of Nodes while it runs; empty: it shares all with other steps.
 	Holds []StepHold `json:"holds,omitempty"`
+	// Units are those that its tasks see on each of Nodes, also shared ones; empty: those in Holds, or its job's.
+	Units [][]GresAlloc `json:"units,omitempty"`
 	// Options are what its srun said of it beside what it asks for.
 	Options StepOptions `json:"options,omitzero"`
 }

@@ -25,9 +25,16 @@ type StepRequest struct {
 	Gres        []Gres `json:"gres,omitempty"` // on each node
 	GPUs        []Gres `json:"gpus,omitempty"` // over all nodes
 	GPUsPerTask []Gres `json:"gpus_per_task,omitempty"`
+	// NoGres says that the step wants no units; one that asks for none has those that its job asked for.
+	NoGres bool `json:"no_gres,omitempty"`
 
 	// Programs are the ranks that have a program of their own; empty: all run the same.
 	Programs []RankSpan `json:"programs,omitempty"`
+}
+
+// OwnGres reports whether the step says itself which units of its job it wants.
+func (r *StepRequest) OwnGres() bool {
+	return r.NoGres || len(r.Gres)+len(r.GPUs)+len(r.GPUsPerTask) > 0
 }
 
 // RankSpan is the ranks from First to Last.

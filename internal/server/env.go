@@ -12,6 +12,10 @@ import (
 // runs.
 func (s *server) env() hub.Env {
 	info := slurm.ClusterInfo{Name: s.Config.Cluster, Counted: s.Config.Step.CountedGPUs}
+	info.HasGPUs = func(name core.NodeName) bool {
+		n, ok := s.engine.Snapshot().Node(name)
+		return ok && core.CountGres(n.Hardware.Gres, "gpu") > 0
+	}
 	if t := s.Config.CoreTopology(); t != nil {
 		info.Node = slurm.PlacesOf(t)
 	}

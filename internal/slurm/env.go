@@ -17,6 +17,8 @@ type ClusterInfo struct {
 	// Counted says that GPUs are numbers only, without devices: the job is not told which devices are its own.
 	Counted bool
 	Node    Places // nil: nodes are their names
+	// HasGPUs reports whether a node has GPUs that jobs are given; nil: none has.
+	HasGPUs func(core.NodeName) bool
 }
 
 // vars collects KEY=VALUE.
@@ -50,6 +52,7 @@ func BatchEnv(j *core.Job, rank int, info ClusterInfo) []string {
 	v.num("SLURM_GTIDS", int64(rank))
 	if a := j.Alloc; a != nil && rank < len(a.Nodes) {
 		v.set("HOSTNAME", string(a.Nodes[rank].Node))
+		v.unsetGPUs(j, a.Nodes[rank].Node, info)
 		v.nodeVars(&a.Nodes[rank], info)
 		if !info.Counted {
 			units := gpuUnits(&a.Nodes[rank])
@@ -211,6 +214,17 @@ func (v *vars) nodeVars(n *core.NodeAlloc, info ClusterInfo) {
 	}
 	if shards > 0 {
 		v.num("SLURM_SHARDS_ON_NODE", int64(shards))
+	}
+}
+
+// unsetGPUs takes away what the submitting environment says of GPUs, by names without a value: a job sees those it was
+// given, or none.
+func (v *vars) unsetGPUs(j *core.Job, node core.NodeName, info ClusterInfo) {
+	if j.Spec.Run == "" && info.HasGPUs != nil && info.HasGPUs(node) {
+		*v = append(*v, "SLURM_GPUS_ON_NODE", "SLURM_SHARDS_ON_NODE", "SLURM_STEP_GPUS", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")
+		if !info.Counted {
+			*v = append(*v, "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
+		}
 	}
 }
 

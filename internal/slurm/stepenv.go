@@ -28,6 +28,9 @@ func (p *StepPart) Hold(node int) *core.NodeAlloc {
 					n.Gres = h.Gres
 				}
 			}
+			if node < len(p.Step.Units) {
+				n.Gres = p.Step.Units[node]
+			}
 			return &n
 		}
 	}
@@ -61,6 +64,7 @@ func StepEnv(all []StepPart, info ClusterInfo) []string {
 		}
 		tasks = append(tasks, p.Step.Tasks...)
 	}
+	v.unsetGPUs(j, all[0].Step.Nodes[0], info)
 	over := vars{}
 	if len(all) > 1 {
 		v = v.without("SLURM_CPUS_PER_TASK=")

@@ -75,6 +75,16 @@ for i in 1 2 3 4 5 6 7 8 9; do n=$(squeue -h -u $USER -t R -n tty,yes | wc -l); 
 echo $n left`, `1
 y
 0 left`},
+	"gres-none": {
+		`sbatch -Q -W --gres=gpu:2 -o gn.out --wrap 'for o in "" --gres=none --gpus=0 --gres=gpu:1; do
+srun $o sh -c "echo \$SLURM_JOB_GPUS \$SLURM_STEP_GPUS \$CUDA_VISIBLE_DEVICES \$SLURM_GPUS_ON_NODE"; done'
+cat gn.out; CUDA_VISIBLE_DEVICES=5 srun printenv CUDA_VISIBLE_DEVICES 2>&1`,
+		`0,1 0,1 0,1 2
+0,1
+0,1
+0,1 0 0 1
+srun: error: n1: task 0: Exited with exit code 1`,
+	},
 	"relative": {
 		`salloc -Q -N3 sh -c 'srun -r2 -N2 true; srun -r1 -N1 -n1 hostname' 2>&1; srun -r1 true 2>&1`,
 		`srun: error: --relative and --nodes option incompatible with count of allocated nodes (2+2>3)
@@ -97,7 +107,7 @@ srun: fatal: --relative option invalid for job allocation request`,
 // TestRunning holds facts of how jobs run, one script each.
 func TestRunning(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t, cluster.Options{Nodes: 3, CPUs: 4, Memory: "4G"})
+	c := cluster.Start(t, cluster.Options{Nodes: 3, CPUs: 4, Memory: "4G", Gres: "gpu:2"})
 	for key, fact := range running { // one after the other: some look at all of a node
 		t.Run(key, func(t *testing.T) {
 			d := c.For(t)

@@ -24,7 +24,9 @@ func (s *script) stepRequest(o args) *core.StepRequest {
 		case "mem":
 			out.MemPerNode = s.mem(v)
 		case "gres":
-			out.Gres = s.gres(v)
+			if out.NoGres = v == "none"; !out.NoGres {
+				out.Gres = s.gres(v)
+			}
 		case "gpus":
 			out.GPUs = s.gres(v)
 		case "pertask":

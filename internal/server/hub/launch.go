@@ -275,7 +275,8 @@ func (b *launchBuilder) addHookEnv(l *wire.Launch, j *core.Job) {
 	}
 }
 
-// overlay lays variables over NUL-terminated KEY=VALUE: of two with one name a program would see the first.
+// overlay lays variables over NUL-terminated KEY=VALUE: of two with one name a program would see the first. A
+// name alone takes the variable away.
 func overlay(base []byte, own []string) []byte {
 	set := make(map[string]struct{}, len(own))
 	size := len(base)
@@ -295,7 +296,9 @@ func overlay(base []byte, own []string) []byte {
 		}
 	}
 	for _, e := range own {
-		out = append(append(out, e...), 0)
+		if strings.IndexByte(e, '=') >= 0 {
+			out = append(append(out, e...), 0)
+		}
 	}
 	return out
 }

@@ -21,7 +21,7 @@ func (r *StepRow) limit(format func(minutes int64) string) string {
 func (r *StepRow) size() size {
 	st := r.Step
 	z := size{nodes: int32(len(st.Nodes)), cpus: st.CPUs}
-	if st.Mem > 0 || len(st.Gres) > 0 {
+	if st.Mem > 0 || len(st.Gres) > 0 || len(st.Units) > 0 {
 		z.mem = st.Mem
 		for _, g := range st.Gres {
 			z.add(g.Name, g.Count)

@@ -2,41 +2,36 @@ package steplayout
 
 import (
 	"math"
-	"slices"
 
 	"bireme.dev/bireme/internal/core"
 )
 
 // charge records what a step uses of its job, from what it holds on its nodes or would hold if it did not share. One
-// that asks for no units uses those that its job asked for, and one that asks for no memory that of its CPUs.
+// that asks for no memory uses that of its CPUs.
 func charge(st *core.Step, j *core.Job, list []core.StepHold, ask *core.StepRequest) {
 	places := core.NodePlaces{List: j.Alloc.Nodes}
-	plain := len(ask.Gres)+len(ask.GPUs)+len(ask.GPUsPerTask) == 0
-	var asked []core.Gres
 	shape := &core.Shape{}
 	if j.Spec != nil {
 		shape = &j.Spec.Shape
 	}
-	if plain {
-		asked = shape.Total()
-	}
 	var cpus int64
+	var kinds, all int // of units: those that it has, and those that its job has
 	for i := range list {
 		whole := &j.Alloc.Nodes[places.Of(st.Nodes[i])]
 		cpus += int64(list[i].CPUs)
 		st.Mem += memoryOf(&list[i], whole, shape, ask)
-		units := list[i].Gres
-		if plain {
-			units = whole.Gres
+		for k := range list[i].Gres {
+			st.Gres = addUnits(st.Gres, list[i].Gres[k].Name, len(list[i].Gres[k].Units))
 		}
-		for k := range units {
-			name := units[k].Name
-			if !plain || slices.ContainsFunc(asked, func(g core.Gres) bool { return g.Name == name }) {
-				st.Gres = addUnits(st.Gres, name, len(units[k].Units))
-			}
-		}
+		kinds, all = kinds+len(list[i].Gres), all+len(whole.Gres)
 	}
 	st.CPUs = int32(min(cpus, math.MaxInt32))
+	if all > 0 && (ask.OwnGres() || kinds < all) {
+		st.Units = make([][]core.GresAlloc, len(list))
+		for i := range list {
+			st.Units[i] = list[i].Gres
+		}
+	}
 }
 
 // memoryOf is the memory that a step may use on a node.

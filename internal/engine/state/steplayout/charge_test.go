@@ -34,6 +34,7 @@ func TestCharge(t *testing.T) {
 		"memory by CPU":      {perCPU, ask{Tasks: 2, Nodes: 2, Exact: true, MemPerCPU: 20 * mib}, "2 CPUs 40 MiB [gpu:4]"},
 		"its own units":      {perCPU, ask{Tasks: 2, Nodes: 2, Exact: true, Gres: gpus(1)}, "2 CPUs 200 MiB [gpu:2]"},
 		"units by task":      {perCPU, ask{Tasks: 1, Exact: true, GPUsPerTask: gpus(1)}, "1 CPUs 100 MiB [gpu:1]"},
+		"no units":           {perCPU, ask{Tasks: 1, Exact: true, NoGres: true}, "1 CPUs 100 MiB []"},
 		"none were asked":    {core.Shape{}, ask{Tasks: 1}, "4 CPUs 400 MiB []"},
 		"memory by the node": {core.Shape{MemPerNode: 400 * mib}, ask{Tasks: 1, Exact: true}, "1 CPUs 400 MiB []"},
 	} {

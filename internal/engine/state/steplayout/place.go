@@ -25,18 +25,35 @@ func Place(j *core.Job, steps []*core.Step, name string, ask *core.StepRequest) 
 			most).Because("too_many_cpus")
 	}
 	st := &core.Step{Job: j.ID, Name: name, Nodes: nodes, Tasks: tasks}
-	if all, err := holds(st, j.Alloc.Nodes, j.Alloc.Nodes, ask); err != nil || ask.Overlap {
+	kinds := jobKinds(j, ask)
+	if all, err := holds(st, j.Alloc.Nodes, j.Alloc.Nodes, ask, kinds); err != nil || ask.Overlap {
 		charge(st, j, all, ask)
 		return st, err
 	}
-	if st, err = placeFree(j, steps, st, ask); err == nil {
+	if st, err = placeFree(j, steps, st, ask, kinds); err == nil {
 		charge(st, j, st.Holds, ask)
 	}
 	return st, err
 }
 
+// jobKinds are the names of the units that a step has because its job asked for them: it does not say itself which
+// it wants.
+func jobKinds(j *core.Job, ask *core.StepRequest) (names []string) {
+	if j.Spec == nil || ask.OwnGres() {
+		return nil
+	}
+	for _, g := range j.Spec.Shape.Total() {
+		if g.Count > 0 && !slices.Contains(names, g.Name) {
+			names = append(names, g.Name)
+		}
+	}
+	return names
+}
+
 // placeFree lays a step out that fits its job, on what no other step holds.
-func placeFree(j *core.Job, steps []*core.Step, st *core.Step, ask *core.StepRequest) (*core.Step, error) {
+func placeFree(j *core.Job, steps []*core.Step, st *core.Step, ask *core.StepRequest, kinds []string) (
+	*core.Step, error,
+) {
 	may, err := stepNodes(j, ask)
 	if err != nil {
 		return nil, err
@@ -47,7 +64,7 @@ func placeFree(j *core.Job, steps []*core.Step, st *core.Step, ask *core.StepReq
 		if next == len(may) || may[next].Node != free[i].Node {
 			continue
 		}
-		if next++; able(&free[i], &j.Alloc.Nodes[i], ask) {
+		if next++; able(&free[i], &j.Alloc.Nodes[i], ask, kinds) {
 			pool = append(pool, free[i])
 		}
 	}
@@ -70,17 +87,22 @@ func placeFree(j *core.Job, steps []*core.Step, st *core.Step, ask *core.StepReq
 		}
 		return nil, busy
 	}
-	if st.Holds, err = holds(st, pool, j.Alloc.Nodes, ask); err != nil {
+	if st.Holds, err = holds(st, pool, j.Alloc.Nodes, ask, kinds); err != nil {
 		return nil, busy
 	}
 	return st, nil
 }
 
 // able reports whether a node could take a task of the step.
-func able(free, whole *core.NodeAlloc, ask *core.StepRequest) bool {
+func able(free, whole *core.NodeAlloc, ask *core.StepRequest, kinds []string) bool {
 	if free.CPUs == 0 || !ask.Exact && free.CPUs < whole.CPUs || !ask.Overcommit && free.CPUs < max(1, ask.CPUsPerTask) ||
 		whole.Mem > 0 && ask.MemPerNode > free.Mem {
 		return false
+	}
+	for i := range whole.Gres {
+		if slices.Contains(kinds, whole.Gres[i].Name) && len(free.Gres[i].Units) < len(whole.Gres[i].Units) {
+			return false
+		}
 	}
 	var h core.StepHold
 	have := *free
@@ -115,8 +137,11 @@ func cpusFor(tasks int32, ask *core.StepRequest) int64 {
 	return int64(tasks) * int64(max(1, ask.CPUsPerTask))
 }
 
-// holds gives what a step takes for itself on each of its nodes, out of what is free there.
-func holds(st *core.Step, free, whole []core.NodeAlloc, ask *core.StepRequest) ([]core.StepHold, error) {
+// holds gives what a step takes for itself on each of its nodes, out of what is free there: also all units of the
+// given kinds.
+func holds(st *core.Step, free, whole []core.NodeAlloc, ask *core.StepRequest, kinds []string) (
+	[]core.StepHold, error,
+) {
 	list := make([]core.StepHold, len(st.Nodes))
 	pool := make([]core.NodeAlloc, len(st.Nodes)) // what is free on each
 	ofFree, ofWhole := core.NodePlaces{List: free}, core.NodePlaces{List: whole}
@@ -129,6 +154,11 @@ func holds(st *core.Step, free, whole []core.NodeAlloc, ask *core.StepRequest) (
 			h.CPUs = int32(min(int64(n.CPUs), cpusFor(st.Tasks[i], ask)))
 			h.Cores = n.Cores[:min(len(n.Cores), int(h.CPUs))]
 		}
+		for _, g := range n.Gres {
+			if len(g.Units) > 0 && slices.Contains(kinds, g.Name) {
+				h.Gres = append(h.Gres, g)
+			}
+		}
 		h.Mem = cmp.Or(ask.MemPerNode, min(ask.MemPerCPU*core.Bytes(h.CPUs), all.Mem))
 		if all.Mem > 0 && h.Mem > n.Mem {
 			return nil, core.Errorf(core.Invalid, "the step requests %d MiB on %s; there are %d", h.Mem>>20, name,
@@ -138,7 +168,7 @@ func holds(st *core.Step, free, whole []core.NodeAlloc, ask *core.StepRequest) (
 	return list, holdGres(list, pool, st.Tasks, ask)
 }
 
-// holdGres adds the units a step asks for by itself; one that asks for none sees all of its job's and takes none.
+// holdGres adds the units a step asks for by itself.
 func holdGres(list []core.StepHold, pool []core.NodeAlloc, tasks []int32, ask *core.StepRequest) error {
 	short := func(g core.Gres) error {
 		return core.Errorf(core.Invalid, "the step requests %d %s; its job has fewer there", g.Count,

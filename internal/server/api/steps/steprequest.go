@@ -16,7 +16,7 @@ func stepRequest(ask *client.NewStep, most int64) (*core.StepRequest, error) {
 		Nodes: ask.Nodes, Tasks: ask.Tasks, TasksPerNode: ask.TasksPerNode, CPUsPerTask: ask.CPUsPerTask,
 		MaxTasksPerNode: most, Relative: ask.Relative, Exact: ask.Exact, Overlap: ask.Overlap,
 		Overcommit: ask.Overcommit, MemPerNode: ask.MemPerNode, MemPerCPU: ask.MemPerCPU, Gres: ask.Gres,
-		GPUs: ask.GPUs, GPUsPerTask: ask.GPUsPerTask,
+		GPUs: ask.GPUs, GPUsPerTask: ask.GPUsPerTask, NoGres: ask.NoGres,
 	}
 	for i := range ask.Programs {
 		out.Programs = append(out.Programs, ask.Programs[i].Ranks...)

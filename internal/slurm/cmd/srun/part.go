@@ -194,6 +194,8 @@ func (s *run) askFor(p *part) *client.NewStep {
 	if r.Typed("gpus") {
 		ask.GPUs = more.GPUs
 	}
+	ask.NoGres = s.inside && len(ask.Gres)+len(ask.GPUs)+len(ask.GPUsPerTask) == 0 &&
+		slices.ContainsFunc([]string{"gres", "gpus", "gpus-per-node", "gpus-per-task"}, r.Typed)
 	ask.Tasks, ask.TasksPerNode = r.Step.Tasks(sh)
 	// of whole nodes, tasks of so many CPUs fill them
 	if !s.inside && sh.Exclusive && sh.Given&core.GivenCPUsPerTask != 0 && ask.Tasks == 0 && ask.TasksPerNode == 0 {
