@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm/cpubind"
 )
 
 // gpuBinding is --gpu-bind: which of a job's GPUs on a node its tasks see.
@@ -162,6 +163,20 @@ func tresBind(r *Request, v string) error {
 		r.keepOption("gpu-bind", bind)
 	}
 	r.keepOption("tres-bind", v)
+	return nil
+}
+
+func cpuBind(r *Request, v string) error {
+	if v == "help" {
+		r.Ask.Explain = cpubind.Help
+		return nil
+	}
+	if _, err := cpubind.Parse(v); err != nil {
+		c := r.Fail(ExitUsage, "Invalid --cpu-bind argument: %s", v)
+		c.Lines = append(c.Lines, "srun: error: "+err.Error())
+		return c
+	}
+	r.keepOption("cpu-bind", v)
 	return nil
 }
 

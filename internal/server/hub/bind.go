@@ -3,12 +3,13 @@ package hub
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cpubind"
 	"bireme.dev/bireme/internal/wire"
 )
 
 // binding is how the tasks of a step are bound on one node; nil: they are not.
 type binding struct {
-	*slurm.Bound
+	*cpubind.Bound
 	loud  bool
 	ranks []int32
 	have  []int32
@@ -21,11 +22,11 @@ func (b *launchBuilder) bind(p *slurm.StepPart, at int) (*binding, error) {
 	if have == nil || len(have.Cores) == 0 || p.Ask.CPUBind == "" && !b.rules().Settings.ConstrainCPUs {
 		return nil, nil
 	}
-	how, err := slurm.ParseCPUBind(p.Ask.CPUBind)
+	how, err := cpubind.Parse(p.Ask.CPUBind)
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "--cpu-bind=%s: %v", p.Ask.CPUBind, err).Because("cpu_bind")
 	}
-	n := &slurm.NodeCPUs{Have: have.Cores}
+	n := &cpubind.Node{Have: have.Cores}
 	if node, ok := b.engine.Snapshot().Node(have.Node); ok {
 		n.Hardware = node.Hardware
 	}

@@ -15,7 +15,8 @@ import (
 var stepElsewhere = map[string]string{
 	"argv": "checkPrograms", "env": "the size of the body; it is not kept", "time_limit": "checkStep", "rows": "any",
 	"cols":  "any",
-	"label": "flag", "pty": "flag", "owns_job": "flag", "exact": "flag", "overlap": "flag", "overcommit": "flag", "no_gres": "flag",
+	"label": "flag", "pty": "flag", "owns_job": "flag", "exact": "flag", "overlap": "flag", "overcommit": "flag",
+	"no_gres":      "flag",
 	"preserve_env": "flag",
 	"direct":       "checkStep", "container": "speccheck.Container", "programs": "checkPrograms", "het": "newStep",
 }

@@ -1,4 +1,5 @@
-package slurm
+// Package cpubind works out which of its CPUs each task of a step has on a node, as srun's --cpu-bind says.
+package cpubind
 
 import (
 	"fmt"
@@ -10,15 +11,15 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// CPUBind is --cpu-bind: which of a step's CPUs on a node each of its tasks has.
-type CPUBind struct {
+// Bind is --cpu-bind: which of a step's CPUs on a node each of its tasks has.
+type Bind struct {
 	Verbose bool
 	kind    string     // empty: tasks are bound where that is a matter of course
 	list    []*big.Int // numbers or masks, one a task, round and round
 }
 
-// cpuBindHelp is what --cpu-bind=help says.
-const cpuBindHelp = `CPU bind options:
+// Help is what --cpu-bind=help says.
+const Help = `CPU bind options:
     --cpu-bind=[quiet|verbose,]TYPE
   TYPE is one of
     none            tasks have all CPUs of the step
@@ -33,8 +34,8 @@ const cpuBindHelp = `CPU bind options:
   Lists begin again when they are over; 2*3 stands for 2,2,2. CPUs are those of the node.
 `
 
-// ParseCPUBind reads [quiet|verbose,]TYPE.
-func ParseCPUBind(text string) (b CPUBind, err error) {
+// Parse reads [quiet|verbose,]TYPE.
+func Parse(text string) (b Bind, err error) {
 	rest := text
 	for rest != "" {
 		word, more, _ := strings.Cut(rest, ",")
@@ -51,7 +52,7 @@ func ParseCPUBind(text string) (b CPUBind, err error) {
 	return b, nil
 }
 
-func (b *CPUBind) read(text string) error {
+func (b *Bind) read(text string) error {
 	kind, list, hasList := strings.Cut(text, ":")
 	kind = strings.ToLower(kind)
 	switch kind {
@@ -96,33 +97,19 @@ func (b *CPUBind) read(text string) error {
 	return nil
 }
 
-func cpuBind(r *Request, v string) error {
-	if v == "help" {
-		r.Ask.Explain = cpuBindHelp
-		return nil
-	}
-	if _, err := ParseCPUBind(v); err != nil {
-		c := r.Fail(ExitUsage, "Invalid --cpu-bind argument: %s", v)
-		c.Lines = append(c.Lines, "srun: error: "+err.Error())
-		return c
-	}
-	r.keepOption("cpu-bind", v)
-	return nil
-}
-
-// NodeCPUs is a node as its CPUs are numbered: threads within cores within sockets.
-type NodeCPUs struct {
+// Node is a node as its CPUs are numbered: threads within cores within sockets.
+type Node struct {
 	Hardware core.Hardware
 	Have     []int32 // what the step has there, ascending
 }
 
-func (n *NodeCPUs) threads() int32 { return max(1, n.Hardware.Threads) }
-func (n *NodeCPUs) socket(cpu int32) int32 {
+func (n *Node) threads() int32 { return max(1, n.Hardware.Threads) }
+func (n *Node) socket(cpu int32) int32 {
 	return cpu / (max(1, n.Hardware.Cores) * n.threads())
 }
 
 // within are the CPUs of the step that a part holds.
-func (n *NodeCPUs) within(part func(cpu int32) bool) []int32 {
+func (n *Node) within(part func(cpu int32) bool) []int32 {
 	var out []int32
 	for _, c := range n.Have {
 		if part(c) {
@@ -133,7 +120,7 @@ func (n *NodeCPUs) within(part func(cpu int32) bool) []int32 {
 }
 
 // groups divides the step's CPUs: those of one core (or socket) are together.
-func (n *NodeCPUs) groups(of func(cpu int32) int32) [][]int32 {
+func (n *Node) groups(of func(cpu int32) int32) [][]int32 {
 	var out [][]int32
 	for i, c := range n.Have {
 		if i == 0 || of(c) != of(n.Have[i-1]) {
@@ -154,7 +141,7 @@ type Bound struct {
 
 // Tasks binds tasks of so many CPUs each. Where nothing was asked for, tasks get threads, cores or sockets of their own
 // if these are as many as they need, and else all that the step has.
-func (b CPUBind) Tasks(n *NodeCPUs, tasks, perTask int) (*Bound, error) {
+func (b Bind) Tasks(n *Node, tasks, perTask int) (*Bound, error) {
 	out := &Bound{CPUs: make([][]int32, tasks), note: "MASK", size: max(n.Hardware.CPUs, 1)}
 	coreOf := func(c int32) int32 { return c / n.threads() }
 	kind, told := b.kind, "mask_cpu:"
@@ -226,11 +213,11 @@ func (b CPUBind) Tasks(n *NodeCPUs, tasks, perTask int) (*Bound, error) {
 
 func outside(task int, list, have []int32) error {
 	return core.Errorf(core.Invalid, "CPU binding outside of job step allocation: task %d would have %v of %v", task,
-		list, have).Because(ReasonCPUBind)
+		list, have).Because("cpu_bind")
 }
 
 // deal gives each task so many parts, from one socket after the other; when they are all given, from the beginning.
-func deal(tasks [][]int32, n *NodeCPUs, parts [][]int32, need int) {
+func deal(tasks [][]int32, n *Node, parts [][]int32, need int) {
 	var queues [][][]int32 // of each socket
 	fill := func() {
 		queues = nil
@@ -279,7 +266,7 @@ func maskOf(cpus []int32) *big.Int {
 }
 
 // vars are SLURM_CPU_BIND and its kin.
-func (o *Bound) vars(b CPUBind, kind string) {
+func (o *Bound) vars(b Bind, kind string) {
 	loud := "quiet"
 	if b.Verbose {
 		loud = "verbose"

@@ -1,4 +1,4 @@
-package slurm
+package cpubind
 
 import (
 	"fmt"
@@ -48,10 +48,10 @@ func TestCPUBind(t *testing.T) {
 		"no such binding":      {"sideways", all, 1, 1, `! "sideways" is no binding`, ""},
 		"a list that is wrong": {"map_cpu:x", all, 1, 1, `! "x" is not in a list of map_cpu`, ""},
 	} {
-		b, err := ParseCPUBind(tc.bind)
+		b, err := Parse(tc.bind)
 		var got *Bound
 		if err == nil {
-			got, err = b.Tasks(&NodeCPUs{Hardware: hw, Have: tc.have}, tc.tasks, tc.per)
+			got, err = b.Tasks(&Node{Hardware: hw, Have: tc.have}, tc.tasks, tc.per)
 		}
 		if fault, ok := strings.CutPrefix(tc.want, "! "); ok {
 			if err == nil || !strings.Contains(err.Error(), fault) {
@@ -70,8 +70,8 @@ func TestCPUBind(t *testing.T) {
 			t.Errorf("%s: told %s, want %s", name, told, tc.told)
 		}
 	}
-	b, _ := ParseCPUBind("verbose,cores")
-	bound, err := b.Tasks(&NodeCPUs{Hardware: hw, Have: all}, 2, 1)
+	b, _ := Parse("verbose,cores")
+	bound, err := b.Tasks(&Node{Hardware: hw, Have: all}, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
