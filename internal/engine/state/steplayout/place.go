@@ -104,11 +104,11 @@ func able(free, whole *core.NodeAlloc, ask *core.StepRequest, kinds []string) bo
 			return false
 		}
 	}
-	var h core.StepHold
+	list := make([]core.StepHold, 1)
 	have := *free
-	for _, g := range slices.Concat(ask.Gres, ask.GPUsPerTask) {
-		for range g.Count {
-			if !takeUnit(&h, &have, g) {
+	for _, g := range slices.Concat(ask.GPUsPerTask, ask.Gres) { // those of a task count among those of the node
+		for range g.Count - held(list, g) {
+			if !takeUnit(&list[0], &have, g) {
 				return false
 			}
 		}
