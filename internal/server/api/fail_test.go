@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"bireme.dev/bireme/internal/client"
@@ -20,10 +21,28 @@ import (
 	"bireme.dev/bireme/internal/server/api/steps"
 )
 
+// logText is a log that is read while the server may write it.
+type logText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // broken serves one handler and keeps the server's log.
-func broken(t *testing.T, h call.Handler) (url string, log *bytes.Buffer) {
+func broken(t *testing.T, h call.Handler) (url string, log *logText) {
 	t.Helper()
-	log = &bytes.Buffer{}
+	log = &logText{}
 	a := &API{Base: &call.Base{
 		Log:    slog.New(slog.NewTextHandler(log, nil)),
 		Engine: engine.New(nil, engine.Config{}, slog.New(slog.DiscardHandler)),
