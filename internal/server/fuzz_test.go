@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -45,9 +46,10 @@ func newAttacker(s *servertest.Server, t testing.TB, token string) *attacker {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
-	return &attacker{t, s, &http.Client{
-		Transport: &http.Transport{MaxIdleConnsPerHost: 8, TLSClientConfig: &tls.Config{RootCAs: pool}},
-	}, token}
+	return &attacker{t, s, &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: 8, TLSClientConfig: &tls.Config{RootCAs: pool},
+		IdleConnTimeout: time.Minute, // below the server's: a call on a connection that it has just closed fails
+	}}, token}
 }
 
 func (a *attacker) call(at servertest.Attack) (status int, body []byte) {
