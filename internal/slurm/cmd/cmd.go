@@ -227,6 +227,20 @@ func (f Flags) Get(key string) string {
 // List is the last value of an option as a comma list without empty words.
 func (f Flags) List(key string) []string { return SplitList(f.Get(key)) }
 
+// All is every value of an option, joined by commas: sacct adds up what is given several times.
+func (f Flags) All(key string) string {
+	var values []string
+	for _, v := range f.Values {
+		if v.Key == key {
+			values = append(values, v.Value)
+		}
+	}
+	return strings.Join(values, ",")
+}
+
+// AllList is All as a comma list without empty words.
+func (f Flags) AllList(key string) []string { return SplitList(f.All(key)) }
+
 // SplitList splits at commas outside of brackets.
 func SplitList(text string) []string {
 	var out []string

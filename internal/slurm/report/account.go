@@ -56,22 +56,27 @@ func ParseAcctFormat(format string) (cols []AcctColumn, bad string) {
 		if word = strings.TrimSpace(word); word == "" {
 			continue
 		}
-		if strings.EqualFold(word, "ALL") {
+		name, width, sized := strings.Cut(word, "%")
+		n, err := strconv.Atoi(width)
+		sized = sized && err == nil
+		add := func(f *AcctField) {
+			c := AcctColumn{AcctField: f, Width: f.Width}
+			if sized {
+				c.Width = n
+			}
+			cols = append(cols, c)
+		}
+		if strings.EqualFold(name, "ALL") {
 			for i := range NumListedFields {
-				cols = append(cols, AcctColumn{AcctField: &AcctFields[i], Width: AcctFields[i].Width})
+				add(&AcctFields[i])
 			}
 			continue
 		}
-		name, width, sized := strings.Cut(word, "%")
 		f := acctField(name)
 		if f == nil {
 			return nil, name
 		}
-		c := AcctColumn{AcctField: f, Width: f.Width}
-		if n, err := strconv.Atoi(width); sized && err == nil {
-			c.Width = n
-		}
-		cols = append(cols, c)
+		add(f)
 	}
 	return cols, ""
 }

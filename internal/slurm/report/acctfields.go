@@ -41,7 +41,7 @@ var AcctFields = []AcctField{
 	{"Container", 19, blank},
 	{"CPUTime", 10, func(r *AcctRow) string { return grammar.FormatClock(r.elapsed() * cpuCount(r)) }},
 	{"CPUTimeRAW", 10, func(r *AcctRow) string { return num(r.elapsed() * cpuCount(r)) }},
-	{"DBIndex", -21, blank},
+	{"DBIndex", -21, func(r *AcctRow) string { return num(r.Job.ID) }},
 	{"DerivedExitCode", 15, func(r *AcctRow) string { return blankStep(r, exitText(r.Derived)) }},
 	{"Elapsed", 10, func(r *AcctRow) string { return grammar.FormatClock(r.elapsed()) }},
 	{"ElapsedRaw", 10, func(r *AcctRow) string { return num(r.elapsed()) }},
@@ -95,10 +95,10 @@ var AcctFields = []AcctField{
 	{"QOS", 10, ofJob(func(j *client.Job) string { return string(j.Spec.QOS) })},
 	{"QOSRAW", 6, blank},
 	{"Reason", 22, ofJob(func(j *client.Job) string { return reasonOf(j).String() })},
-	{"ReqCPUFreq", 10, blank},
-	{"ReqCPUFreqGov", 13, blank},
-	{"ReqCPUFreqMax", 13, blank},
-	{"ReqCPUFreqMin", 13, blank},
+	{"ReqCPUFreq", 10, cpuFreq},
+	{"ReqCPUFreqGov", 13, cpuFreq},
+	{"ReqCPUFreqMax", 13, cpuFreq},
+	{"ReqCPUFreqMin", 13, cpuFreq},
 	{"ReqCPUS", 8, func(r *AcctRow) string {
 		if r.Step != nil {
 			return num(cpuCount(r))
@@ -161,7 +161,7 @@ var AcctFields = []AcctField{
 	{"User", 9, ofJob(func(j *client.Job) string { return string(j.Spec.User) })},
 	{"UserCPU", 10, func(r *AcctRow) string { return cpuTime(r.usage().User) }},
 	{"WCKey", 10, ofJob(func(j *client.Job) string { return j.Spec.More().WCKey })},
-	{"WCKeyID", 10, blank},
+	{"WCKeyID", 10, ofJob(func(*client.Job) string { return "0" })},
 	{"WorkDir", 20, ofJob(func(j *client.Job) string { return j.Spec.IO.WorkDir })},
 	{"Planned", 10, ofJob(func(j *client.Job) string { return grammar.FormatClock(planned(j)) })},
 	{"PlannedCPU", 10, ofJob(func(j *client.Job) string {
@@ -184,6 +184,14 @@ var AcctFields = []AcctField{
 }
 
 func blank(*AcctRow) string { return "" }
+
+// cpuFreq is a requested CPU frequency. None is recorded; a batch step has no request.
+func cpuFreq(r *AcctRow) string {
+	if r.Step != nil && r.Step.Step == nil {
+		return "0"
+	}
+	return "Unknown"
+}
 
 // ofJob shows something of the job on its own row only.
 func ofJob(f func(j *client.Job) string) func(*AcctRow) string {

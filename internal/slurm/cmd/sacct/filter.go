@@ -1,6 +1,7 @@
 package sacct
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,16 +9,16 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 // refused are options of Slurm's that have no meaning here: a listing without their effect would be wrong.
 var refused = map[string]string{
-	"completion":   "there is no file of completed jobs",
 	"file":         "records are in the server's store, not in a file",
 	"flags":        "which scheduler started a job is not recorded",
 	"associations": "jobs are recorded with account and user, not with ids of associations; use -A and -u",
-	"units":        "sizes are printed with the unit that fits, or in bytes with --noconvert",
 }
 
 // setFilters reads the filters that the server does not know.
@@ -27,15 +28,18 @@ func (q *query) setFilters(w *cmd.World, f cmd.Flags) error {
 			return fail(w, "--%s is not supported: %s", option, why)
 		}
 	}
-	if names := f.List("wckeys"); len(names) > 0 {
+	if err := q.setUnits(w, f); err != nil {
+		return err
+	}
+	if names := f.AllList("wckeys"); len(names) > 0 {
 		q.only = append(q.only, func(j *client.Job) bool { return slices.Contains(names, j.Spec.More().WCKey) })
 	}
-	if words := f.List("reason"); len(words) > 0 {
+	if words := f.AllList("reason"); len(words) > 0 {
 		q.only = append(q.only, func(j *client.Job) bool {
 			return slices.ContainsFunc(words, func(s string) bool { return strings.EqualFold(s, j.Reason.String()) })
 		})
 	}
-	if words := f.List("constraints"); len(words) > 0 {
+	if words := f.AllList("constraints"); len(words) > 0 {
 		q.only = append(q.only, func(j *client.Job) bool {
 			has := strings.FieldsFunc(j.Spec.More().Constraint.String(), func(r rune) bool {
 				return strings.ContainsRune("&|[](),*", r)
@@ -43,10 +47,30 @@ func (q *query) setFilters(w *cmd.World, f cmd.Flags) error {
 			return !slices.ContainsFunc(words, func(s string) bool { return !slices.Contains(has, s) })
 		})
 	}
-	if err := q.setGroups(w, f.List("gid")); err != nil {
+	if err := q.setGroups(w, f.AllList("gid")); err != nil {
 		return err
 	}
 	return q.setRanges(w, f)
+}
+
+// setUnits reads how sizes are printed. --completion reads another program's file, which there is none of.
+func (q *query) setUnits(w *cmd.World, f cmd.Flags) error {
+	complain := func(lines ...string) error { return &slurm.Complaint{Lines: lines, Exit: slurm.ExitError} }
+	switch {
+	case f.Has("completion"):
+		return complain("Slurm job completion is disabled")
+	case f.Has("units"):
+		u, ok := report.ParseUnits(f.Get("units"))
+		if !ok {
+			return complain(
+				fmt.Sprintf("%s: error: Invalid unit type '%s'. Possible options are 'KMGTP'", w.Name, f.Get("units")),
+				w.Name+": fatal: Invalid unit type")
+		}
+		q.units = u
+	case f.Has("noconvert"):
+		q.units = report.Raw
+	}
+	return nil
 }
 
 func (q *query) setGroups(w *cmd.World, words []string) error {

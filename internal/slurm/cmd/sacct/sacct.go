@@ -14,8 +14,6 @@ import (
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
-	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
@@ -87,6 +85,7 @@ type query struct {
 	stepIDs map[string][]string // steps asked for by job; a job without is shown whole
 	qos     []string
 	cols    []report.AcctColumn
+	units   report.Units
 	only    []func(j *client.Job) bool // filters that the server does not know
 
 	start, end time.Time // of the window; a zero start is the beginning of time
@@ -137,8 +136,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	}
 	rows, err := q.load(ctx, w, c, f)
 	if err != nil {
-		w.Errorf("%s", slurm.ErrorText(err))
-		return slurm.ExitError
+		return w.Complain(err)
 	}
 	out := bufio.NewWriter(w.Out)
 	defer out.Flush()
@@ -150,7 +148,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		body := schema.New("openapi_slurmdbd_jobs_resp").Set("jobs", report.AcctRecords(rows, cmd.RecordOptions(cluster)))
 		return form.Print(out, body, cluster, true)
 	}
-	print(out, q.cols, rows, f)
+	q.print(out, rows, f)
 	return 0
 }
 
@@ -165,8 +163,8 @@ func listFields(w *cmd.World) {
 }
 
 func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
-	q := &query{stepIDs: map[string][]string{}, qos: f.List("qos")}
-	format := cmp.Or(f.Get("format"), w.Getenv("SACCT_FORMAT"))
+	q := &query{stepIDs: map[string][]string{}, qos: f.AllList("qos")}
+	format := cmp.Or(f.All("format"), w.Getenv("SACCT_FORMAT"))
 	switch {
 	case f.Has("format"), format != "" && !f.Has("brief") && !f.Has("long"):
 	case f.Has("brief"):
@@ -181,17 +179,17 @@ func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
 		return nil, fail(w, "Invalid field requested: %q", bad)
 	}
 	q.q = client.JobsQuery{
-		History: true, Projects: f.List("accounts"), Partitions: f.List("partition"), Names: f.List("name"),
-		Users: f.List("user"),
+		History: true, Projects: f.AllList("accounts"), Partitions: f.AllList("partition"), Names: f.AllList("name"),
+		Users: f.AllList("user"),
 	}
 	if f.Has("nodelist") {
-		names, err := cmd.Hosts(f.Get("nodelist"))
+		names, err := cmd.Hosts(f.All("nodelist"))
 		if err != nil {
-			return nil, fail(w, "Invalid node name %s", f.Get("nodelist"))
+			return nil, fail(w, "Invalid node name %s", f.All("nodelist"))
 		}
 		q.q.Nodes = names
 	}
-	for _, id := range f.List("jobs") {
+	for _, id := range f.AllList("jobs") {
 		job, step, hasStep := strings.Cut(id, ".")
 		if job == "" || job[0] < '0' || job[0] > '9' {
 			return nil, fail(w, "Invalid job id: %s", id)
@@ -206,10 +204,12 @@ func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
 			q.q.IDs = append(q.q.IDs, job)
 		}
 	}
-	if words := f.List("state"); len(words) > 0 {
+	if words := f.AllList("state"); len(words) > 0 {
 		states, bad := report.ParseStates(words)
 		if bad != "" {
-			return nil, fail(w, "Invalid state: %q", bad)
+			return nil, &slurm.Complaint{
+				Lines: []string{w.Name + ": fatal: unrecognized job state value '" + bad + "'"}, Exit: slurm.ExitError,
+			}
 		}
 		q.states = &states
 		names := make([]string, len(words))
@@ -225,90 +225,6 @@ func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
 		return nil, err
 	}
 	return q, q.setWindow(w, f)
-}
-
-// setWindow gives the time that is looked at: with -j all of it, with -s this moment, else today.
-func (q *query) setWindow(w *cmd.World, f cmd.Flags) error {
-	now := w.Now()
-	moment := func(option string) (time.Time, error) {
-		t, err := grammar.ParseMoment(f.Get(option), now, grammar.Recent)
-		if err != nil {
-			return t, &slurm.Complaint{
-				Lines: []string{"Invalid time specification (pos=0): " + f.Get(option)}, Exit: slurm.ExitError,
-			}
-		}
-		return t, nil
-	}
-	var err error
-	switch {
-	case f.Has("starttime"):
-		if q.q.Since, err = moment("starttime"); err != nil {
-			return err
-		}
-	case len(q.q.IDs) > 0:
-	case q.states != nil:
-		q.q.Since = now
-	default:
-		q.q.Since = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
-	}
-	q.start, q.end = q.q.Since, now
-	switch {
-	case f.Has("endtime"):
-		if q.q.Until, err = moment("endtime"); err != nil {
-			return err
-		}
-		q.end = q.q.Until
-	case q.states != nil && f.Has("starttime"):
-		q.q.Until = q.q.Since // as Slurm: what was in that state at that moment
-		q.end = q.q.Until
-	}
-	if layout := "2006-01-02T15:04:05"; q.start.After(q.end) {
-		return fail(w, "Start time (%s) requested is after end time (%s).", q.start.Format(layout), q.end.Format(layout))
-	}
-	return nil
-}
-
-// sayWindow tells, with -v, what is looked at.
-func (q *query) sayWindow(w *cmd.World) {
-	const ctime = "Mon Jan _2 15:04:05 2006"
-	what, from := "Eligible", "Epoch 0"
-	if q.states != nil {
-		what = q.stateNames
-	}
-	if !q.start.IsZero() {
-		from = q.start.Format(ctime)
-	}
-	w.Infof("Jobs %s in the time window from %s to %s", what, from, q.end.Format(ctime))
-}
-
-// inWindow reports whether a job was eligible or, with -s, in one of the states at some time of the window. The server
-// has left out what ended before it or was submitted after it.
-func (q *query) inWindow(j *client.Job) bool {
-	start, end := core.Time(0), core.At(q.end)
-	if !q.start.IsZero() {
-		start = core.At(q.start)
-	}
-	eligible := j.Eligible
-	if j.Start == 0 && j.Flags.Held() {
-		eligible = 0
-	}
-	if j.Start != 0 && (eligible == 0 || eligible > j.Start) {
-		eligible = j.Start
-	}
-	if q.states == nil {
-		return len(q.q.IDs) > 0 || eligible != 0 && eligible <= end
-	}
-	began := j.Start != 0 && j.Start <= end
-	switch {
-	case q.states.Match(core.Pending, 0) && eligible != 0 && eligible <= end &&
-		(j.Start >= start && j.Start != 0 || j.Start == 0 && (j.End == 0 || j.End >= start)):
-		return true
-	case q.states.Match(core.Running, 0) && began && (j.End == 0 || j.End >= start):
-		return true
-	case !j.State.Final():
-		return q.states.Match(j.State, 0) && j.State != core.Pending && j.State != core.Running
-	}
-	return q.states.Match(j.State, 0) && j.End >= start && j.End <= end
 }
 
 func fail(w *cmd.World, format string, args ...any) error {
@@ -332,6 +248,9 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 		if !who.Admin {
 			q.q.Users = []string{string(who.User)}
 		}
+	}
+	if err := q.checkQOS(ctx, w, c); err != nil {
+		return nil, err
 	}
 	list, err := c.Jobs(ctx, q.q)
 	if core.CodeOf(err) == core.NotFound {
@@ -404,6 +323,34 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 	return rows, nil
 }
 
+// checkQOS refuses names of QOS that there are none of, as Slurm does.
+func (q *query) checkQOS(ctx context.Context, w *cmd.World, c *client.Client) error {
+	if len(q.qos) == 0 {
+		return nil
+	}
+	policy, err := c.Policy(ctx)
+	if err != nil {
+		return err
+	}
+	names := []string{"normal"}
+	for i := range policy.QOS {
+		if name := string(policy.QOS[i].Name); name != names[0] {
+			names = append(names, name)
+		}
+	}
+	for i, name := range q.qos {
+		at := slices.IndexFunc(names, func(s string) bool { return strings.EqualFold(s, name) })
+		if at < 0 {
+			return &slurm.Complaint{Lines: []string{
+				fmt.Sprintf("%s: error: You gave a bad qos '%s'. Valid QOS's are %s", w.Name, name, strings.Join(names, ",")),
+				w.Name + ": fatal: problem processing qos list",
+			}, Exit: slurm.ExitError}
+		}
+		q.qos[i] = names[at]
+	}
+	return nil
+}
+
 // ofAttempt picks the steps of one attempt of a job, which j is as it was then.
 func ofAttempt(steps []report.StepRow, j *client.Job, now core.Time) []report.StepRow {
 	var out []report.StepRow
@@ -449,76 +396,4 @@ func derived(steps []report.StepRow) core.Exit {
 		}
 	}
 	return best
-}
-
-// print writes the table. In the padded form every column is followed by a blank, the last one too, as in Slurm.
-func print(out *bufio.Writer, cols []report.AcctColumn, rows []report.AcctRow, f cmd.Flags) {
-	delimiter := "|"
-	if f.Has("delimiter") {
-		delimiter = f.Get("delimiter")
-	}
-	line := func(value func(c *report.AcctColumn) string) {
-		for i := range cols {
-			v := plain.Cell(value(&cols[i]))
-			switch {
-			case f.Has("parsable2"):
-				if i > 0 {
-					out.WriteString(delimiter)
-				}
-				out.WriteString(v)
-			case f.Has("parsable"):
-				out.WriteString(v + delimiter)
-			default:
-				out.WriteString(cols[i].Pad(v) + " ")
-			}
-		}
-		out.WriteByte('\n')
-	}
-	parsable := f.Has("parsable") || f.Has("parsable2")
-	if !f.Has("noheader") {
-		line(func(c *report.AcctColumn) string { return c.Name })
-		if !parsable {
-			line(func(c *report.AcctColumn) string { return strings.Repeat("-", max(c.Width, -c.Width)) })
-		}
-	}
-	for i := range rows {
-		line(func(c *report.AcctColumn) string { return c.Value(&rows[i]) })
-	}
-}
-
-// showBlobs answers -B and --env-vars.
-func showBlobs(ctx context.Context, w *cmd.World, c *client.Client, q *query, env bool) int {
-	if len(q.q.IDs) == 0 {
-		w.Errorf("You need to specify a job id with this option.")
-		return slurm.ExitError
-	}
-	title, flag, get := "Batch Script for", "job_script", c.Script
-	if env {
-		title, flag, get = "Environment used for", "job_env", c.Env
-	}
-	info, err := c.Cluster(ctx)
-	if err != nil {
-		return w.LoadFailed("slurm_load_ctl_conf error", err)
-	}
-	flags, told := info.Settings["AccountingStoreFlags"]
-	kept := !told || slices.Contains(strings.Split(flags, ","), flag)
-	for _, id := range q.q.IDs {
-		fmt.Fprintf(w.Out, "%s %s\n%s\n", title, id, strings.Repeat("-", 80))
-		data, err := get(ctx, id)
-		text := string(data)
-		switch {
-		case core.CodeOf(err) == core.NotFound || err == nil && (text == "" || !kept):
-			text = "NONE\n"
-		case err != nil:
-			w.Errorf("%s", slurm.ErrorText(err))
-			return slurm.ExitError
-		case env:
-			text = strings.ReplaceAll(text, "\x00", "\n")
-		}
-		fmt.Fprint(w.Out, text)
-		if !strings.HasSuffix(text, "\n") || text == "NONE\n" {
-			fmt.Fprintln(w.Out)
-		}
-	}
-	return 0
 }
