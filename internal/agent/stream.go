@@ -211,7 +211,9 @@ func (st *stepStream) taskExited(x wire.TaskExited) {
 func (st *stepStream) meet(m wire.Meet, payload []byte) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.push(item{t: wire.TypeStepMeet, header: wire.StepMeet{Node: st.a.id.name, N: m.N}, payload: payload})
+	st.push(item{t: wire.TypeStepMeet, header: wire.StepMeet{
+		Node: st.a.id.name, N: m.N, Err: m.Err, Op: m.Op, Nodes: m.Nodes,
+	}, payload: payload})
 }
 
 func (st *stepStream) started() {
@@ -528,7 +530,7 @@ func (st *stepStream) read(ctx context.Context, c *wire.Conn) error {
 			if err := f.Decode(&m); err != nil {
 				return err
 			}
-			err = st.a.ledger.send(wire.TypeMeet, wire.Meet{Key: st.key, N: m.N, Err: m.Err}, f.Payload)
+			err = st.a.ledger.send(wire.TypeMeet, wire.Meet{Key: st.key, N: m.N, Err: m.Err, Op: m.Op}, f.Payload)
 		case wire.TypeWindow:
 			var w wire.Window
 			if err := f.Decode(&w); err != nil {

@@ -301,7 +301,7 @@ type NewStep struct {
 	Pty       bool         `json:"pty,omitempty"`
 	Rows      uint16       `json:"rows,omitempty"` // of the terminal
 	Cols      uint16       `json:"cols,omitempty"`
-	// "pmi2": PMI-1 and PMI-2 are served to the tasks; "none"; empty: as step.mpi says
+	// "pmi2": PMI-1 and PMI-2 are served to the tasks; "pmix": PMIx is; "none"; empty: as step.mpi says
 	MPI string `json:"mpi,omitempty"`
 	// where the nodes may reach the caller without the server between
 	Direct   *Direct `json:"direct,omitempty"`

@@ -56,8 +56,8 @@ func (d *decoder) check(c *Config) {
 	if !filepath.IsAbs(c.Dir) {
 		d.at("dir", "%q is not an absolute path", c.Dir)
 	}
-	if c.Step.MPI != "pmi2" && c.Step.MPI != "none" {
-		d.at("step.mpi", "%q is neither pmi2 nor none", c.Step.MPI)
+	if !slices.Contains([]string{"pmi2", "pmix", "none"}, c.Step.MPI) {
+		d.at("step.mpi", "%q is neither pmi2, pmix nor none", c.Step.MPI)
 	}
 	for i, v := range c.Step.Volumes {
 		if !filepath.IsAbs(v) || filepath.Clean(v) != v || v == "/" {

@@ -224,7 +224,7 @@ type Step struct {
 	// ask with --propagate; ALL: none is passed on.
 	KeepLimits []string `yaml:"keep_limits"`
 	TmpDir     string   `yaml:"tmpdir"`
-	MPI        string   `yaml:"mpi"`      // pmi2: served to the tasks of steps that do not say; none
+	MPI        string   `yaml:"mpi"`      // pmi2 or pmix: served to the tasks of steps that do not say; none
 	LogTail    Size     `yaml:"log_tail"` // batch output kept in the log store; negative: all
 	// ImageCache is how much of a node's disk images may take that jobs ran; those not used for longest go first. 0: no
 	// limit.

@@ -324,7 +324,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "mincpus", Arg: required, Tools: allTools, Value: "N", Help: "at least N CPUs on each node", set: minCPUs},
 		{
 			Long: "mpi", Arg: required, Tools: Srun, Env: "MPI_TYPE", Value: "NAME",
-			Help: "how MPI programs meet: pmi2, none; list tells", set: mpi,
+			Help: "how MPI programs meet: pmi2, pmix, none; list tells", set: mpi,
 		},
 		{
 			Long: "multi-prog", Arg: none, Tools: Srun, Help: "the command is a file that says which task runs what",

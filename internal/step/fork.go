@@ -174,8 +174,10 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 			files = append(files, feed.Fd())
 		}
 		if s.pmi != nil {
-			taskEnv = overlay(taskEnv, s.pmi.node.Env(i, len(files)))
-			files = append(files, s.pmi.node.Socket(i).Fd())
+			vars, inherit := s.pmi.Task(i, len(files))
+			if taskEnv = overlay(taskEnv, vars); inherit != nil {
+				files = append(files, inherit.Fd())
+			}
 		}
 		attr := s.attr(groups)
 		if s.io.tty {

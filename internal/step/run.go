@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/step/cgroup"
 	"bireme.dev/bireme/internal/step/clock"
 	"bireme.dev/bireme/internal/step/journal"
+	"bireme.dev/bireme/internal/step/mpi"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -23,7 +24,7 @@ type step struct {
 	cg       *cgroup.Step  // nil: no cgroups
 	anchor   *anchor       // nil: no PID namespace
 	io       *stdio
-	pmi      *meeting      // nil: its tasks need none
+	pmi      *mpi.Service  // nil: its tasks need none
 	script   string        // where its script is; empty: none
 	over     chan struct{} // closed when it has ended and all is told
 	exits    chan taskExit // one for each task
@@ -225,7 +226,7 @@ func (s *step) finish(f *failure, tasks []taskExit) {
 	}
 	k.mu.Unlock()
 	empty := s.reapRest()
-	s.pmi.close()
+	s.pmi.Close()
 	s.anchor.close()
 	x := &wire.Exited{Key: s.key, Elapsed: clock.Now() - s.received, At: core.At(time.Now())}
 	s.account(x, f, tasks)

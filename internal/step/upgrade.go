@@ -159,7 +159,7 @@ func (h handover) moving() string {
 		case s.exited != nil:
 		case !s.started:
 			return fmt.Sprintf("step %s is starting", key)
-		case s.io.streams != nil:
+		case s.io.streams != nil || s.pmi != nil:
 			return fmt.Sprintf("step %s has its standard streams here", key)
 		default:
 			for _, c := range s.tasks {

@@ -243,4 +243,7 @@ type StepMeet struct {
 	Node core.NodeName `json:"node,omitempty"` // whose; empty from srun: for all
 	N    int           `json:"n"`
 	Err  string        `json:"err,omitempty"`
+	// As of Meet.
+	Op    string `json:"op,omitempty"`
+	Nodes int    `json:"nodes,omitempty"`
 }

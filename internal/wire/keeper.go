@@ -395,4 +395,7 @@ type Meet struct {
 	Key Key    `json:"key"`
 	N   int    `json:"n"`             // how many fences were before it
 	Err string `json:"err,omitempty"` // to the keeper: there will be none
+	// Of PMIx, whose payloads srun does not read: what the message is about, and how many nodes send one.
+	Op    string `json:"op,omitempty"`
+	Nodes int    `json:"nodes,omitempty"`
 }

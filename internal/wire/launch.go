@@ -70,8 +70,9 @@ type Program struct {
 	Tasks []Task `json:"tasks,omitempty"`
 	Nice  int    `json:"nice,omitempty"`
 	// KillOnBadExit ends the step when one task fails.
-	KillOnBadExit bool `json:"kill_on_bad_exit,omitempty"`
-	PMI           *PMI `json:"pmi,omitempty"` // nil: none is served
+	KillOnBadExit bool  `json:"kill_on_bad_exit,omitempty"`
+	PMI           *PMI  `json:"pmi,omitempty"` // nil: none is served
+	PMIx          *PMIx `json:"pmix,omitempty"`
 	// Programs run as the user before and after each task. What the first write may set the task's variables.
 	TaskProlog []string `json:"task_prolog,omitempty"`
 	TaskEpilog []string `json:"task_epilog,omitempty"`

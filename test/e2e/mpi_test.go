@@ -14,13 +14,14 @@ import (
 )
 
 // TestMPI runs one program built with two libraries on 16 tasks over four nodes: MPICH finds its ranks by srun's PMI,
-// Open MPI's mpirun starts its daemons by srun inside an allocation.
+// Open MPI by its PMIx; Open MPI's mpirun starts its daemons by srun inside an allocation.
 func TestMPI(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 4, CPUs: 8, Memory: "4G"})
 	// The libraries take any interface they find, also one that another test removes a moment later: all nodes are this
 	// machine.
-	p := c.As(alice).With("UCX_NET_DEVICES=lo")
+	p := c.As(alice).With("UCX_NET_DEVICES=lo", "OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo",
+		"OMPI_MCA_oob_tcp_if_include=lo")
 	var want []string
 	for rank := range 16 {
 		want = append(want, fmt.Sprintf("rank %d of 16 on n%d: sum 120, from %d", rank, 1+rank/4, (rank+15)%16))
@@ -32,10 +33,8 @@ func TestMPI(t *testing.T) {
 	}{
 		{"mpich", []string{"srun", "-N4", "-n16", "--ntasks-per-node=4", "PROGRAM"}},
 		{"mpich", []string{"srun", "--mpi=pmi2", "-N4", "--ntasks-per-node=4", "PROGRAM"}},
-		{"openmpi", []string{
-			"salloc", "-Q", "-N4", "-n16", "--ntasks-per-node=4", "mpirun.openmpi", "--mca", "btl",
-			"tcp,self", "--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo", "PROGRAM",
-		}},
+		{"openmpi", []string{"salloc", "-Q", "-N4", "-n16", "--ntasks-per-node=4", "mpirun.openmpi", "PROGRAM"}},
+		{"openmpi", []string{"srun", "--mpi=pmix", "-N4", "--ntasks-per-node=4", "PROGRAM"}},
 	} {
 		t.Run(x.library+" by "+x.argv[0], func(t *testing.T) {
 			program := filepath.Join(c.Work, "ring-"+x.library)
@@ -51,8 +50,18 @@ func TestMPI(t *testing.T) {
 			}
 		})
 	}
-	if out := p.Try("srun", "--mpi=pmix", "true"); out.Code == 0 || !strings.Contains(out.Err, "pmix") {
-		t.Errorf("PMIx: %v", out)
+	if out := p.Try("srun", "--mpi=pmix_v1", "true"); out.Code == 0 || !strings.Contains(out.Err, "--mpi=list") {
+		t.Errorf("PMIx of a release that is not served: %v", out)
+	}
+	// A task ends the program: the step ends on both nodes, with the status it gave.
+	out := p.In(c.Work).Try("srun", "--mpi=pmix", "-N2", "--ntasks-per-node=2", "./ring-openmpi", "abort")
+	if out.Code != 7 || !strings.Contains(out.Err, "Job step aborted") || strings.Contains(out.Out, "after") {
+		t.Errorf("abort: %v", out)
+	}
+	// Ranks that are dealt out in turn have neighbours on the other node.
+	got := p.In(c.Work).Run("srun", "--mpi=pmix", "-N2", "-n4", "-m", "cyclic", "./ring-openmpi")
+	if !strings.Contains(got, "rank 1 of 4 on n2: sum 6, from 0") {
+		t.Errorf("cyclic:\n%s", got)
 	}
 	c.WaitClean()
 }

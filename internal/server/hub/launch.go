@@ -2,7 +2,6 @@ package hub
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -169,8 +168,8 @@ func (b *launchBuilder) stepLaunch(all []slurm.StepPart, part, at int, now core.
 		l.Env, l.Program.LoginEnv = overlay(env, ask.Env), j.Spec.More().LoginEnv
 	}
 	b.addHookEnv(l, j)
-	if mpi := cmp.Or(ask.MPI, b.cfg.MPI); mpi == "pmi2" {
-		l.Program.PMI = pmiOf(all)
+	if err := b.addMPI(l, all, ask.MPI); err != nil {
+		return nil, err
 	}
 	bound, err := b.bind(&all[part], at)
 	if err != nil {
@@ -416,25 +415,4 @@ func cpuList(cpus []int32) string {
 		i = k + 1
 	}
 	return string(b)
-}
-
-// pmiOf tells MPI programs of their step. Who is where is told only if each node has consecutive ranks, as the
-// mapping can say nothing else.
-func pmiOf(all []slurm.StepPart) *wire.PMI {
-	p := &wire.PMI{Job: fmt.Sprintf("%d.%d", all[0].Job.ID, all[0].Step.ID)}
-	next, block := int32(0), true
-	for _, part := range all {
-		p.Counts = append(p.Counts, part.Step.Tasks...)
-		for _, list := range part.Ranks {
-			p.Size += len(list)
-			for _, r := range list {
-				block = block && r == next
-				next++
-			}
-		}
-	}
-	if !block {
-		p.Counts = nil
-	}
-	return p
 }

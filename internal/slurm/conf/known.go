@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm/mpi"
 )
 
 const forever = config.TimeLimit(core.Forever)
@@ -160,9 +161,11 @@ var known = map[string]set{
 	},
 
 	"mpidefault": func(v *converter, s Setting) error {
-		switch kind := strings.ToLower(s.Value); kind {
-		case "none", "pmi2":
+		switch kind := strings.ToLower(s.Value); {
+		case kind == "none" || kind == "pmi2":
 			v.cfg.Step.MPI = kind
+		case mpi.IsPMIx(kind):
+			v.cfg.Step.MPI = "pmix"
 		default:
 			v.cfg.Step.MPI = "none"
 			v.note(s.Where, s.Key, s.Value, notYet)

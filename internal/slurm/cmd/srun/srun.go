@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
@@ -13,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/cmd/allocation"
+	"bireme.dev/bireme/internal/slurm/mpi"
 )
 
 // run is one srun.
@@ -49,7 +49,7 @@ func start(ctx context.Context, w *cmd.World, args []string, cast cmd.Func) int 
 		fmt.Fprint(w.Out, slurm.Manual(slurm.Srun).Usage())
 		return 0
 	case r.Step.MPI == "list":
-		fmt.Fprint(w.Out, "MPI plugin types are...\n\tnone\n\tpmi2\n")
+		fmt.Fprint(w.Out, mpi.List)
 		return 0
 	case r.Ask.Explain != "":
 		fmt.Fprint(w.Out, r.Ask.Explain)
@@ -57,10 +57,12 @@ func start(ctx context.Context, w *cmd.World, args []string, cast cmd.Func) int 
 	case len(parts[len(parts)-1].argv) == 0:
 		fmt.Fprintln(w.Err, "srun: fatal: No command given to execute.")
 		return slurm.ExitError
-	case !slices.Contains([]string{"", "none", "pmi2"}, r.Step.MPI):
+	case !mpi.Known(r.Step.MPI):
 		w.Errorf("Couldn't find the specified plugin name for mpi/%s looking at all files", r.Step.MPI)
-		w.Errorf("--mpi=%s is not served here: pmi2 is, which MPICH and its kin speak; Open MPI's mpirun works "+
-			"inside an allocation", r.Step.MPI)
+		w.Errorf("cannot find mpi plugin for mpi/%s", r.Step.MPI)
+		w.Errorf("MPI: Cannot create context for mpi/%s", r.Step.MPI)
+		w.Errorf("MPI: Unable to load any plugin")
+		w.Errorf("Invalid MPI type '%s', --mpi=list for acceptable types", r.Step.MPI)
 		return slurm.ExitError
 	}
 	if err := w.Verbose(r); err != nil {

@@ -108,6 +108,7 @@ type pump struct {
 	tty   *cmd.Terminal
 
 	fences     fences
+	gathers    gathers
 	gallery    gallery
 	nodes      int // of all parts
 	nodesDone  map[place]bool
@@ -166,7 +167,7 @@ func (p *pump) run(ctx context.Context) (int, core.Exit) {
 	if p.noInput {
 		return slurm.ExitError, core.Exit{Code: 1}
 	}
-	return p.exits.result()
+	return p.gathers.aborted(p.exits.result())
 }
 
 func lost(err error) error {
@@ -216,6 +217,9 @@ func (p *pump) frame(ctx context.Context, part int, f wire.Frame) error {
 		var m wire.StepMeet
 		if err := f.Decode(&m); err != nil {
 			return err
+		}
+		if m.Op != "" {
+			return p.pass(ctx, part, m, f.Payload)
 		}
 		return p.meet(part, m, f.Payload)
 	case wire.TypeTaskStart:
