@@ -42,6 +42,7 @@ const (
 	FleetChanged   EventKind = "fleet.changed"
 	// a secret, a repository or a key; Data has its kind, owner and name, and what became of it
 	CredentialChanged EventKind = "credential.changed"
+	HistoryTaken      EventKind = "history.taken" // jobs and usage of another system were taken over
 )
 
 // Blob is bytes by hash.

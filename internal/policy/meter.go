@@ -118,6 +118,19 @@ func (r *Reading) Adjust(t TRES, billing int64, factor float64, k int64) {
 	}
 }
 
+// AddUsed adds what another reading has used; its rates do not count. The reading must be the caller's own.
+func (r *Reading) AddUsed(o *Reading) {
+	r.Raw += o.Raw
+	r.Wall += o.Wall
+	for _, f := range o.TRES {
+		i, ok := slices.BinarySearchFunc(r.TRES, f.Name, func(f Flow, n string) int { return cmp.Compare(f.Name, n) })
+		if !ok {
+			r.TRES = slices.Insert(r.TRES, i, Flow{Name: f.Name})
+		}
+		r.TRES[i].Seconds += f.Seconds
+	}
+}
+
 // With finds the part of a meter that belongs to a QOS, making it if need be. The meter must be the caller's own.
 func (m *Meter) With(name core.QOSName, noDecay bool) *QOSReading {
 	i, ok := slices.BinarySearchFunc(m.QOS, name, func(q QOSReading, n core.QOSName) int { return cmp.Compare(q.Name, n) })

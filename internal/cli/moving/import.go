@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bireme.dev/bireme/internal/cli/app"
+	"bireme.dev/bireme/internal/cli/moving/slurmsite"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/migrate/inventory"
 )
@@ -38,7 +39,7 @@ func ImportCommand(a *app.App, exe func() (string, error)) *cobra.Command {
 		Use: "import", Short: "take over from another system", Args: app.NoSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(importDstackCommand(a, exe))
+	c.AddCommand(importDstackCommand(a, exe), slurmsite.ImportCommand(a))
 	return c
 }
 

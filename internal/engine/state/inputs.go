@@ -73,6 +73,7 @@ var inputs = []inputKind{
 	kindOf((*DropProject).apply),  // deletes
 	kindOf((*PutMember).apply),    // a role in a project
 	kindOf((*NumberPolicy).apply), // ids of records that have none
+	kindOf((*TakeHistory).apply),  // ended jobs and usage of another system
 	// Tokens.
 	kindOf((*PutToken).apply),    // creates a token
 	kindOf((*UseToken).apply),    // a join token is used

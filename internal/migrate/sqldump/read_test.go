@@ -38,12 +38,18 @@ func TestRead(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"plain", head + "INSERT INTO `t` VALUES (1,'a',NULL),(2,'b','c');", "1|a|NULL@8 2|b|c@8"},
 		{"rows on lines", head + "INSERT INTO `t` VALUES\n(1,'a',NULL),\n(-2,'b','c');\n", "1|a|NULL@9 -2|b|c@10"},
-		{"escapes", head + `INSERT INTO t VALUES (1,'it''s \'a\' "b"\\',''),(2,'x\n\ty\0','\Z');`,
-			"1|it's 'a' \"b\"\\|@8 2|x\n\ty\x00|\x1a@8"},
+		{
+			"escapes", head + `INSERT INTO t VALUES (1,'it''s \'a\' "b"\\',''),(2,'x\n\ty\0','\Z');`,
+			"1|it's 'a' \"b\"\\|@8 2|x\n\ty\x00|\x1a@8",
+		},
 		{"punctuation in texts", head + "INSERT INTO t VALUES (1,'),(;--/*',NULL);", "1|),(;--/*|NULL@8"},
 		{"columns named", head + "INSERT INTO `t` (`x`, `id`) VALUES ('q',3);", "3||q@8"},
 		{"hex", head + "INSERT INTO t VALUES (1,0x6162,_binary 'z'),(2,x'6364',X'');", "1|ab|z@8 2|cd|@8"},
-		{"other tables", head + "INSERT INTO `u` VALUES (1,'a;''b'),(2);\nINSERT IGNORE INTO `db`.`t` VALUES (1,'','');", "1||@9"},
+		{
+			"other tables", head +
+				"INSERT INTO `u` VALUES (1,'a;''b'),(2);\nINSERT IGNORE INTO `db`.`t` VALUES (1,'','');",
+			"1||@9",
+		},
 		{"comments", "-- x; 'y\n# z'\n/*!40101 SET NAMES utf8 */;\n" + head +
 			"LOCK TABLES `t` WRITE;\nINSERT INTO t VALUES (1,/* in */'a',NULL) -- end\n;\nUNLOCK TABLES;\n", "1|a|NULL@12"},
 		{"delimiter", head + "DELIMITER ;;\nCREATE PROCEDURE p() BEGIN SELECT 1; SELECT ';;'; END ;;\nDELIMITER ;\n" +
@@ -94,7 +100,11 @@ func TestFaults(t *testing.T) {
 		{"many values", head + "INSERT INTO t VALUES (1,'a',NULL,4);", "has not the 3 values"},
 		{"bad column", head + "INSERT INTO t (`y`) VALUES (1);", "table t has no column \"y\""},
 		{"column twice", "CREATE TABLE t (a int, a int);", "two columns \"a\""},
-		{"bad number", head + "INSERT INTO t VALUES\n('x1','a',NULL);", "line 9, byte 214: table t: column id: \"x1\" is no whole number"},
+		{
+			"bad number", head +
+				"INSERT INTO t VALUES\n('x1','a',NULL);",
+			"line 9, byte 214: table t: column id: \"x1\" is no whole number",
+		},
 		{"bad hex", head + "INSERT INTO t VALUES (0xzz,'a',NULL);", "no hexadecimal value"},
 		{"bad value", head + "INSERT INTO t VALUES (now(),'a',NULL);", "expected a value, found \"now\""},
 		{"long name", "CREATE TABLE `" + strings.Repeat("x", 300) + "` (a int);", "longer than 256 bytes"},

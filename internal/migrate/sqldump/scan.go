@@ -349,5 +349,7 @@ func (s *scanner) columnDefinition() (column string, more bool, err error) {
 }
 
 // notColumns begin the entries of CREATE TABLE that are none.
-var notColumns = []string{"PRIMARY", "UNIQUE", "KEY", "INDEX", "CONSTRAINT", "FOREIGN", "FULLTEXT", "SPATIAL", "CHECK",
-	"PERIOD"}
+var notColumns = []string{
+	"PRIMARY", "UNIQUE", "KEY", "INDEX", "CONSTRAINT", "FOREIGN", "FULLTEXT", "SPATIAL", "CHECK",
+	"PERIOD",
+}

@@ -6,6 +6,7 @@ import "bireme.dev/bireme/internal/server/api/call"
 // not here are told when they are refused.
 var audited = map[string]call.Auditing{
 	"POST /reconfigure":  {Action: "settings.reload", Object: "settings", When: call.Always, Body: true},
+	"POST /history":      {Action: "history.take", Object: "history", When: call.Always},
 	"GET /audit":         {Action: "audit.read", Object: "audit log", When: call.Always},
 	"POST /diag/reset":   {Action: "diag.reset", Object: "figures", When: call.Always},
 	"POST /ca/rotate":    {Action: "ca.rotate", Object: "ca", When: call.Always, Body: true},

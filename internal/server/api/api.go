@@ -15,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/cluster"
 	"bireme.dev/bireme/internal/server/api/diag"
 	"bireme.dev/bireme/internal/server/api/events"
+	"bireme.dev/bireme/internal/server/api/history"
 	"bireme.dev/bireme/internal/server/api/identity"
 	"bireme.dev/bireme/internal/server/api/jobs"
 	"bireme.dev/bireme/internal/server/api/metrics"
@@ -101,6 +102,7 @@ type handlers struct {
 	tokens       *identity.Tokens
 	jwt          *identity.JWT
 	takeover     *identity.Takeover
+	history      *history.History
 	people       *people.People
 	secrets      *secrets.Secrets
 	cluster      *cluster.Cluster
@@ -150,6 +152,7 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 		people:       &people.People{Base: b},
 		usage:        &usage.Usage{Base: b},
 		triggers:     &triggers.Triggers{Base: b, Watcher: d.Triggers},
+		history:      &history.History{Base: b},
 		secrets:      &secrets.Secrets{Base: b, Vault: d.Vault},
 		events:       &events.Events{Base: b},
 		cluster: &cluster.Cluster{

@@ -17,6 +17,7 @@ import (
 var pastViewer = map[string]string{
 	"metrics.Collect":       "totals without names or ids",
 	"metrics.countQueue":    "totals by partition and reason, for scrapers that see all jobs",
+	"history.sort":          "administrators only",
 	"diag.Show":             "totals without names or ids",
 	"jobs.addComponents":    "ids of components; the records are filtered afterwards",
 	"jobs.endedRefs":        "filtered by the viewer there",

@@ -13,6 +13,7 @@ import (
 var rights = map[string]call.Right{
 	"GET /cluster":       {Scope: core.ScopeRead, Within: call.Harmless},
 	"POST /reconfigure":  {Scope: core.ScopeAdmin},
+	"POST /history":      {Scope: core.ScopeAdmin},
 	"GET /ca":            {Scope: core.ScopeRead, Within: call.Harmless},
 	"POST /ca/rotate":    {Scope: core.ScopeAdmin},
 	"GET /seals":         {Scope: core.ScopeAdmin},

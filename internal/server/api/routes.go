@@ -237,6 +237,10 @@ func (a *API) table() []call.Route {
 			Handle:  a.usage.Show, Query: []string{"start", "end", "id", "gid", "node", "partition"}, Reply: client.Usage{},
 		},
 		{
+			Method: "POST", Path: "/history", Summary: "Take over ended jobs, steps and usage of another system",
+			Handle: a.history.Take, Body: client.TakeHistory{}, Reply: client.HistoryTaken{},
+		},
+		{
 			Method: "GET", Path: "/outages", Summary: "When nodes were not in service", Handle: a.usage.ShowOutages,
 			Query: []string{"start", "end"}, Reply: client.OutageList{},
 		},

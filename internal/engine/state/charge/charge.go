@@ -94,6 +94,20 @@ func (c *Charger) JobChanged(old, j *core.Job) {
 	}
 }
 
+// TakeOver counts what somebody used elsewhere, as it was at a time, and reports whether it did: those who have used
+// something here already have been taken over, or are others.
+func (c *Charger) TakeOver(x *core.Spent) bool {
+	k := usage.Key{Project: x.Project, User: x.User}
+	if m := c.meters.Of(k); m != nil && c.rec.Usage().Decay.Read(m, c.rec.Now()).All.Raw > 0 {
+		return false
+	}
+	m := c.meters.Read(k, c.rec.Now())
+	was := &policy.Meter{Project: x.Project, User: x.User, At: min(x.At, c.rec.Now()), All: usage.Reading(x)}
+	m.All.AddUsed(&c.rec.Usage().Decay.Read(was, c.rec.Now()).All)
+	c.put(m)
+	return true
+}
+
 func (c *Charger) put(m *policy.Meter) {
 	c.meters.Put(m)
 	c.meters.MarkDirty(m)

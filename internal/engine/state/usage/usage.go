@@ -63,6 +63,9 @@ func (ms *Meters) Load(x *core.Spent, noDecay func(core.QOSName) bool) {
 	ms.Put(m)
 }
 
+// Reading is what was spent as a meter holds it, without what was used with each QOS.
+func Reading(x *core.Spent) policy.Reading { return reading(x.Raw, x.Wall, x.TRES) }
+
 func reading(raw, wall float64, tres []core.UnitSeconds) policy.Reading {
 	r := policy.Reading{Raw: raw, Wall: wall}
 	for _, t := range tres {
