@@ -324,6 +324,7 @@ type NewStep struct {
 	NoGres      bool        `json:"no_gres,omitempty"` // none of the job's, though it names none above
 	TasksPerGPU int32       `json:"tasks_per_gpu,omitempty"`
 	GPUBind     string      `json:"gpu_bind,omitempty"` // as Slurm's --gpu-bind
+	GPUFreq     string      `json:"gpu_freq,omitempty"` // as Slurm's --gpu-freq; frequencies are not set
 	CPUBind     string      `json:"cpu_bind,omitempty"` // as Slurm's --cpu-bind
 	// Container is the step's own, one a node; nil: it runs where its job does.
 	Container *core.Container `json:"container,omitempty"`

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 
@@ -15,13 +16,14 @@ type gpuBinding struct {
 	shared int   // so many tasks share one (single)
 	list   []int // the k-th task has the k-th of these (map_gpu), round and round
 	masks  []uint64
+
+	verbose bool // each task says what it sees
+	none    bool // nothing is bound
 }
 
 // parseGPUBind reads [verbose,]none|closest|single:N|per_task:N|map_gpu:LIST|mask_gpu:LIST.
 func parseGPUBind(text string) (b gpuBinding, ok bool) {
-	for _, loud := range []string{"verbose,", "v,"} {
-		text = strings.TrimPrefix(text, loud)
-	}
+	text, b.verbose = strings.CutPrefix(text, "verbose,")
 	kind, value, _ := strings.Cut(text, ":")
 	number := func() (int, bool) {
 		n, err := strconv.Atoi(value)
@@ -29,6 +31,7 @@ func parseGPUBind(text string) (b gpuBinding, ok bool) {
 	}
 	switch kind {
 	case "none", "closest": // tasks are bound to no CPUs that one GPU would be closer to
+		b.none = kind == "none"
 		return b, value == ""
 	case "single":
 		if value == "" {
@@ -97,9 +100,12 @@ func (b gpuBinding) pick(units []int32, local int) []int32 {
 
 // taskUnits are the GPUs one task sees: as --gpu-bind says, else those that were asked for each task, or the one that
 // several share; else all that the job has on the node.
-func taskUnits(s *core.Spec, n *core.NodeAlloc, local int) string {
-	m, units := s.Shape.Wide(), allUnits(n)
-	b := gpuBinding{}
+func taskUnits(s *core.Spec, n *core.NodeAlloc, local int) []int32 {
+	return gpuBindingOf(s).pick(allUnits(n), local)
+}
+
+func gpuBindingOf(s *core.Spec) (b gpuBinding) {
+	m := s.Shape.Wide()
 	switch bind := s.More().SlurmOption("gpu-bind"); {
 	case bind != "":
 		b, _ = parseGPUBind(bind)
@@ -108,7 +114,35 @@ func taskUnits(s *core.Spec, n *core.NodeAlloc, local int) string {
 	case m.TasksPerGPU > 0:
 		b.shared = int(m.TasksPerGPU)
 	}
-	return joinInts(b.pick(units, local))
+	return b
+}
+
+// GPUNotes are the lines about GPUs that a task begins its error output with: whether their frequency could be set, on
+// the first task of its node, and with a verbose binding which it sees of those that the step has there.
+func (p *StepPart) GPUNotes(node, local int) (lines string) {
+	n := p.Hold(node)
+	if n == nil || len(allUnits(n)) == 0 || p.Ask == nil {
+		return ""
+	}
+	if p.Ask.GPUFreq != "" && local == 0 {
+		lines = "GpuFreq=control_disabled\n"
+	}
+	spec := p.bindSpec()
+	if b := gpuBindingOf(spec); b.verbose && !b.none {
+		mine := taskUnits(spec, n, local)
+		list := joinInts(mine)
+		lines += fmt.Sprintf("gpu-bind: usable_gres=0x%X; bit_alloc=0x%X; local_inx=0; global_list=%s; local_list=%s\n",
+			unitMask(mine), unitMask(allUnits(n)), list, list)
+	}
+	return lines
+}
+
+func unitMask(units []int32) *big.Int {
+	mask := new(big.Int)
+	for _, u := range units {
+		mask.SetBit(mask, int(u), 1)
+	}
+	return mask
 }
 
 func gpuBind(r *Request, v string) error {
@@ -127,7 +161,7 @@ func gpuBind(r *Request, v string) error {
 
 // badGPUList finds the word of a list of GPUs that is no number, and where; "": all are, or there is no list.
 func badGPUList(v string) (word string, at byte) {
-	v = strings.TrimPrefix(strings.TrimPrefix(v, "verbose,"), "v,")
+	v = strings.TrimPrefix(v, "verbose,")
 	kind, list, ok := strings.Cut(v, ":")
 	digits := "0123456789"
 	switch kind {

@@ -123,21 +123,21 @@ func TaskEnv(all []StepPart, at, node, local int, info ClusterInfo) []string {
 		v.nodeVars(n, info)
 		if !info.Counted {
 			v.some("SLURM_STEP_GPUS", gpuUnits(n))
-			v.gpuVars(p.taskUnits(n, local))
+			v.gpuVars(joinInts(taskUnits(p.bindSpec(), n, local)))
 		}
 	}
 	return v
 }
 
-// taskUnits are the GPUs one task sees: as the step says, else as its job does.
-func (p *StepPart) taskUnits(n *core.NodeAlloc, local int) string {
+// bindSpec is what says which GPUs a task sees: the step's own options, else those of its job.
+func (p *StepPart) bindSpec() *core.Spec {
 	a := p.Ask
 	if a == nil || a.GPUBind == "" && len(a.GPUsPerTask) == 0 && a.TasksPerGPU == 0 {
-		return taskUnits(p.Job.Spec, n, local)
+		return p.Job.Spec
 	}
 	spec := core.Spec{Extra: &core.Extra{Kept: &core.KeptOptions{Slurm: map[string]string{"gpu-bind": a.GPUBind}}}}
 	spec.Shape.More = &core.ShapeMore{GPUsPerTask: a.GPUsPerTask, TasksPerGPU: a.TasksPerGPU}
-	return taskUnits(&spec, n, local)
+	return &spec
 }
 
 // NoticePrefix begins the lines that a keeper itself writes to the error output of a step.

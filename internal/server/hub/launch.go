@@ -178,6 +178,7 @@ func (b *launchBuilder) stepLaunch(all []slurm.StepPart, part, at int, now core.
 	for local, r := range ranks[at] {
 		t := wire.Task{Rank: int(r), Env: b.cfg.Env.Task(all, part, at, local), Argv: slurm.ProgramOf(ask.Programs, r)}
 		bound.apply(&t, node, local)
+		t.Note = all[part].GPUNotes(at, local) + t.Note
 		l.Program.Tasks = append(l.Program.Tasks, t)
 	}
 	return l, nil

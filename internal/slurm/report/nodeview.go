@@ -358,7 +358,8 @@ func nodeGres(h *core.Hardware) string {
 	for i, g := range h.Gres {
 		var sockets []int32
 		for _, u := range h.Units {
-			if u.Name == g.Name && u.Type == g.Type && u.Socket > 0 && !slices.Contains(sockets, u.Socket-1) {
+			part := (g.Name == "mps" || g.Name == "shard") && u.Name == "gpu" // it is where the GPUs are
+			if (u.Name == g.Name && u.Type == g.Type || part) && u.Socket > 0 && !slices.Contains(sockets, u.Socket-1) {
 				sockets = append(sockets, u.Socket-1)
 			}
 		}
@@ -382,6 +383,13 @@ func gresUsed(n *client.Node) string {
 		name := g.Name
 		if g.Type != "" {
 			name += ":" + g.Type
+		}
+		if !hasDevices(g.Name) {
+			words = append(words, fmt.Sprintf("%s:%d", name, used))
+			continue
+		}
+		if g.Type == "" {
+			name += ":(null)"
 		}
 		var units []int32
 		for _, a := range n.AllocUnits {

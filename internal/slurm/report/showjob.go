@@ -181,8 +181,8 @@ func showSize(j *client.Job, o ShowOptions) []string {
 			anyOr(wide.TasksPerCore), spared(wide)),
 	}
 	if o.Detail && j.Alloc != nil {
-		lines = append(lines, "JOB_GRES="+orNull(jobGres(j.Alloc)))
-		lines = append(lines, showNodes(j.Alloc)...)
+		lines = append(lines, "JOB_GRES="+orNull(jobGres(&j.Job)))
+		lines = append(lines, showNodes(&j.Job)...)
 	}
 	return lines
 }
@@ -240,27 +240,47 @@ func showPer(j *client.Job) []string {
 	return lines
 }
 
+// requestedFirst are the units of a node in the order that Slurm shows: what the job asked for as it did, then what came
+// with the nodes.
+func requestedFirst(j *core.Job, list []core.GresAlloc) []core.GresAlloc {
+	asked := j.Spec.Shape.Gres
+	at := func(g core.GresAlloc) int {
+		if i := slices.IndexFunc(asked, func(a core.Gres) bool { return a.Name == g.Name }); i >= 0 {
+			return i
+		}
+		return len(asked)
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(x, y core.GresAlloc) int { return cmp.Compare(at(x), at(y)) })
+	return list
+}
+
 // jobGres sums what the job has of each generic resource.
-func jobGres(a *core.Alloc) string {
+func jobGres(j *core.Job) string {
 	sums := map[string]int64{}
-	for i := range a.Nodes {
-		for _, g := range a.Nodes[i].Gres {
+	var names []string
+	for i := range j.Alloc.Nodes {
+		for _, g := range requestedFirst(j, j.Alloc.Nodes[i].Gres) {
 			name := g.Name
 			if g.Type != "" {
 				name += ":" + g.Type
+			}
+			if sums[name] == 0 {
+				names = append(names, name)
 			}
 			sums[name] += int64(len(g.Units))
 		}
 	}
 	var words []string
-	for _, name := range sortedKeys(sums) {
+	for _, name := range names {
 		words = append(words, name+":"+strconv.FormatInt(sums[name], 10))
 	}
 	return strings.Join(words, ",")
 }
 
 // showNodes lists the parts of nodes; neighbors with equal parts share a line.
-func showNodes(a *core.Alloc) []string {
+func showNodes(j *core.Job) []string {
+	a := j.Alloc
 	var lines []string
 	var names []string
 	last := ""
@@ -272,7 +292,7 @@ func showNodes(a *core.Alloc) []string {
 	for i := range a.Nodes {
 		n := &a.Nodes[i]
 		var gres []string
-		for _, g := range n.Gres {
+		for _, g := range requestedFirst(j, n.Gres) {
 			gres = append(gres, gresIndex(g.Name, g.Type, g.Units))
 		}
 		text := fmt.Sprintf("CPU_IDs=%s Mem=%d GRES=%s", ranges(n.Cores), slurm.InMiB(n.Mem), strings.Join(gres, ","))
@@ -286,12 +306,19 @@ func showNodes(a *core.Alloc) []string {
 	return lines
 }
 
-func gresIndex(name, typ string, units []int32) string {
+func gresIndex(kind, typ string, units []int32) string {
+	name := kind
 	if typ != "" {
 		name += ":" + typ
 	}
+	if !hasDevices(kind) {
+		return fmt.Sprintf("%s(CNT:%d)", name, len(units))
+	}
 	return fmt.Sprintf("%s:%d(IDX:%s)", name, len(units), cmp.Or(ranges(units), "N/A"))
 }
+
+// hasDevices reports whether units of a kind are devices, or parts of one: they are shown by number, others by count.
+func hasDevices(name string) bool { return name == "gpu" || name == "mps" || name == "shard" }
 
 // ranges writes 0-3,8.
 func ranges(list []int32) string {

@@ -44,6 +44,7 @@ var (
 		{"umask", maxStepName, func(s *client.NewStep) string { return s.Umask }},
 		{"mpi", maxStepName, func(s *client.NewStep) string { return s.MPI }},
 		{"gpu_bind", maxStepText, func(s *client.NewStep) string { return s.GPUBind }},
+		{"gpu_freq", maxStepText, func(s *client.NewStep) string { return s.GPUFreq }},
 		{"cpu_bind", maxStepText, func(s *client.NewStep) string { return s.CPUBind }},
 		{"task_prolog", maxStepPath, func(s *client.NewStep) string { return s.TaskProlog }},
 		{"task_epilog", maxStepPath, func(s *client.NewStep) string { return s.TaskEpilog }},

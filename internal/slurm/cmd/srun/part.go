@@ -185,6 +185,7 @@ func (s *run) askFor(p *part) *client.NewStep {
 	ask.MemPerNode, ask.MemPerCPU = sh.MemPerNode, sh.MemPerCPU
 	ask.GPUsPerTask, ask.TasksPerGPU, ask.GPUBind, ask.CPUBind = more.GPUsPerTask, more.TasksPerGPU, opt("gpu-bind"),
 		opt("cpu-bind")
+	ask.GPUFreq = opt("gpu-freq")
 	if len(r.Step.GPUsPerTask) > 0 {
 		ask.GPUsPerTask = r.Step.GPUsPerTask
 	}
