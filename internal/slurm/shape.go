@@ -129,7 +129,8 @@ func (r *Request) finishShape() error {
 			s.Given |= core.GivenTasks
 		}
 	}
-	if m := s.More; m != nil && len(s.Gres)+len(m.GPUs)+len(m.GPUsPerTask)+len(m.GPUsPerSocket) == 0 && m.TasksPerGPU == 0 {
+	if m := s.More; m != nil && m.TasksPerGPU == 0 &&
+		len(s.Gres)+len(m.GPUs)+len(m.GPUsPerTask)+len(m.GPUsPerSocket) == 0 {
 		m.CPUsPerGPU = 0 // of no GPU
 		if r.tool == Srun && r.Step.Job != "" && r.given["mem-per-gpu"] == fromEnv {
 			m.MemPerGPU = 0 // it was said of the job's

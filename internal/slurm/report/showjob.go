@@ -240,8 +240,8 @@ func showPer(j *client.Job) []string {
 	return lines
 }
 
-// requestedFirst are the units of a node in the order that Slurm shows: what the job asked for as it did, then what came
-// with the nodes.
+// requestedFirst are the units of a node in the order that Slurm shows: what the job asked for as it did, then what
+// came with the nodes.
 func requestedFirst(j *core.Job, list []core.GresAlloc) []core.GresAlloc {
 	asked := j.Spec.Shape.Gres
 	at := func(g core.GresAlloc) int {
