@@ -16,8 +16,14 @@ type Found struct {
 	Place *Place
 }
 
+// OfferForm is which resources offers show.
+type OfferForm struct {
+	Full        bool // those of whole nodes, not of the blocks that a job takes
+	Unallocated bool // those that no job has
+}
+
 // Offers lists the nodes that could run a job of the run, those that are idle first.
-func (s *Spec) Offers(at *Places) []Found {
+func (s *Spec) Offers(at *Places, form OfferForm) []Found {
 	p := s.Policy()
 	if missing(&p) != "" {
 		return nil
@@ -42,6 +48,7 @@ func (s *Spec) Offers(at *Places) []Found {
 			continue
 		}
 		if f, ok := x.offer(&req, s.Nodes() > 1); ok {
+			x.show(&f, form)
 			out = append(out, f)
 		}
 	}
@@ -96,6 +103,34 @@ func (p *Place) offer(req *request, whole bool) (Found, bool) {
 		f.Availability = wire.OfferBusy
 	}
 	return f, true
+}
+
+// show gives an offer the resources that a form asks for.
+func (p *Place) show(f *Found, form OfferForm) {
+	arch := f.Instance.Resources.CPUArch
+	if form.Full {
+		f.Blocks = f.TotalBlocks
+		f.Instance.Resources = share(p.Node, 1, 1)
+	}
+	if form.Unallocated {
+		f.Instance.Resources = p.unallocated()
+		if f.TotalBlocks > 1 {
+			f.Blocks = max(0, f.TotalBlocks-p.busyBlocks())
+		}
+	}
+	f.Instance.Resources.CPUArch = arch
+}
+
+// unallocated is what of the node no job has: whole blocks where it has some.
+func (p *Place) unallocated() wire.InstanceResources {
+	if total := p.Node.Blocks; total > 1 {
+		return share(p.Node, max(0, total-p.busyBlocks()), total)
+	}
+	r := share(p.Node, 1, 1)
+	r.CPUs = max(0, r.CPUs-p.UsedCPUs)
+	r.MemoryMiB = max(0, r.MemoryMiB-int64(p.UsedMem/core.MiB))
+	r.GPUs = r.GPUs[:max(0, int64(len(r.GPUs))-p.UsedGPUs)]
+	return r
 }
 
 // fits reports whether a request could start on the node now.

@@ -204,6 +204,16 @@ func TestRunsThatCannotStart(t *testing.T) {
 			t.Errorf("%s: %s %+v", name, run.Status, sub)
 		}
 	}
+	for name, change := range map[string]string{
+		"patient":  `{"resources": {"cpu": 5000, "memory": "1GB..", "disk": "1GB.."}, `,
+		"homeless": `{"fleets": ["elsewhere"], `,
+	} {
+		run := apply(ada, spec(name, change+`"retry": {"on_events": ["no-capacity"], "duration": "1h"}}`), false)
+		if run.Status != wire.RunSubmitted || run.LatestJobSubmission.Status != wire.JobSubmitted {
+			t.Errorf("%s is tried again: %s %+v", name, run.Status, run.LatestJobSubmission)
+		}
+		ada.Get(project+"runs/stop", map[string]any{"runs_names": []string{name}, "abort": false}, nil)
+	}
 	big := spec("", `{"resources": {"cpu": 4, "memory": "1GB..", "disk": "1GB.."}}`)
 	first, second := apply(ada, big, false), apply(ada, big, false)
 	if first.ID == second.ID {

@@ -131,7 +131,7 @@ func (a *Admission) checkPartition(in *Request, spec *core.Spec, part *cluster.P
 	if fault != nil && len(a.cfg.Offers) > 0 && fit.OffersCouldHold(a.cfg.Offers, spec, part.Name, a.cluster.Expand) {
 		return nil
 	}
-	if fault != nil && !strict && mayWaitHeld(spec, fault.Reason) {
+	if fault != nil && (!strict && mayWaitHeld(spec, fault.Reason) || triesAgain(spec)) {
 		return nil
 	}
 	if fault != nil && (strict || !fault.OnlyCPUs) {
@@ -144,6 +144,13 @@ func (a *Admission) checkPartition(in *Request, spec *core.Spec, part *cluster.P
 // released. Commands say the line that they were called with; a program that says none is told at once.
 func mayWaitHeld(spec *core.Spec, reason string) bool {
 	return spec.Hold && spec.From.Line != "" && (reason == "node_config_unavailable" || reason == "memory_unsatisfiable")
+}
+
+// triesAgain reports whether a run is tried again when there is no capacity: it waits for nodes that could come, for as
+// long as its rule says.
+func triesAgain(spec *core.Spec) bool {
+	rules := spec.Rules()
+	return rules != nil && rules.Retry != nil && rules.Retry.NoCapacity && rules.StartWithin > 0
 }
 
 // checkGresExists refuses resources no node has any of.

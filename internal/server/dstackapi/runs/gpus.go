@@ -34,7 +34,7 @@ func (a *Runs) gpus(c *front.Call, in *gpusBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := eff.Offers(l.places())
+	found := eff.Offers(l.places(), convert.OfferForm{Full: in.FullOffers, Unallocated: in.UnallocatedResources})
 	out := &wire.GpuList{GPUs: []wire.GpuGroup{}}
 	if g := eff.Configuration.Run().Resources.GPU; g == nil || g.Count.Max != nil && config.Value(g.Count.Max) <= 0 {
 		out.CPUs = groupCPUs(found, in.GroupBy)

@@ -81,7 +81,7 @@ func (a *Runs) plan(c *front.Call, in *planBody) (any, error) {
 	if name == "" {
 		name = "dry-run"
 	}
-	offers := eff.Offers(l.places())
+	offers := eff.Offers(l.places(), convert.OfferForm{Full: in.FullOffers, Unallocated: in.UnallocatedResources})
 	if in.ReverseOffers {
 		slices.Reverse(offers)
 	}
