@@ -56,3 +56,13 @@ func ErrorNumber(err error) int {
 	}
 	return ErrnoUnspecified
 }
+
+// NumberText is Slurm's text of one of its numbers; empty: it has none.
+func NumberText(n int) (text string) {
+	for r, number := range errnos { // several reasons may have one number
+		if t := texts()[r]; number == n && t > text {
+			text = t
+		}
+	}
+	return text
+}

@@ -68,6 +68,7 @@ const (
 	ReasonBillingWeights    = "invalid_billing_weights"
 	ReasonFeatures          = "features_not_available"
 	ReasonNodeState         = "invalid_node_state"
+	ReasonNoReboot          = "no_reboot"
 )
 
 // texts are Slurm's, by reason.
@@ -76,6 +77,7 @@ var texts = sync.OnceValue(func() map[string]string {
 		ReasonInvalidPartition: "Invalid partition name specified",
 		ReasonBillingWeights:   "Invalid TRESBillingWeights specification",
 		ReasonNodeState:        "Invalid node state specified",
+		ReasonNoReboot:         "Invalid node state specified",
 		ReasonFeatures:         "Active features not subset of available features",
 		ReasonNoPartition:      "No partition specified or system default partition",
 		ReasonAccessDenied:     "Access/permission denied",

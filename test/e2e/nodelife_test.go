@@ -88,7 +88,7 @@ func TestReboot(t *testing.T) {
 	runs := root.Sbatch("-o", "/dev/null", "--wrap", "while [ ! -e "+end+" ]; do sleep 0.1; done")
 	c.WaitState(runs, core.Running)
 
-	refused(t, root.Try("scontrol", "cancel_reboot", node), 1, "is not waiting for a restart")
+	refused(t, root.Try("scontrol", "cancel_reboot", node), 1, "Invalid node state specified")
 	root.Run("scontrol", "reboot", "ASAP", "nextstate=RESUME", "reason=kernel", node)
 	c.WaitNode(node, "asked", func(n *client.Node) bool { return strings.HasSuffix(n.State, "+DRAIN+REBOOT_REQUESTED") })
 	wants(t, "sinfo", root.Run("sinfo", "-h", "-o", "%t %E"), "drng@ kernel")

@@ -41,8 +41,11 @@ func (s *session) reboot(ctx context.Context, words []string) int {
 }
 
 func (s *session) cancelReboot(ctx context.Context, words []string) int {
-	if len(words) != 1 {
-		fmt.Fprintln(s.w.Err, "too few arguments for keyword:cancel_reboot")
+	if len(words) == 0 {
+		fmt.Fprintln(s.w.Err, "missing argument for keyword:cancel_reboot")
+		return slurm.ExitError
+	}
+	if s.tooMany(words, 1) {
 		return slurm.ExitError
 	}
 	return s.eachNode(ctx, words[0], &client.UpdateNode{State: core.VerbCancelReboot}, "slurm_update")

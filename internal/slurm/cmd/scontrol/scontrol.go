@@ -4,6 +4,7 @@ package scontrol
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -73,8 +74,19 @@ var verbs = []struct {
 	{"reboot", (*session).reboot},
 	{"reboot_nodes", (*session).reboot},
 	{"cancel_reboot", (*session).cancelReboot},
-	{"shutdown", (*session).unsupported},
-	{"takeover", (*session).unsupported},
+	{"shutdown", ofControl(controlVerbs.shutdown)},
+	{"abort", ofControl(controlVerbs.shutdown)},
+	{"takeover", ofControl(controlVerbs.takeover)},
+	{"completing", ofControl(controlVerbs.completing)},
+	{"listpids", ofHost(hostView.listPIDs)},
+	{"pidinfo", ofHost(hostView.pidInfo)},
+	{"errnumstr", ofControl(controlVerbs.errorText)},
+	{"getent", ofControl(controlVerbs.getent)},
+	{"setdebug", ofControl(controlVerbs.setDebug)},
+	{"setdebugflags", ofControl(controlVerbs.setDebugFlags)},
+	{"schedloglevel", ofControl(controlVerbs.setScheduleLog)},
+	{"fsdampeningfactor", ofControl(controlVerbs.setDampening)},
+	{"cluster", ofControl(controlVerbs.setCluster)},
 	{"top", ofJobs(jobVerbs.top)},
 	{"token", makeToken},
 	{"notify", (*session).unsupported},
@@ -100,6 +112,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	s := &session{
 		w: w, doc: form, quiet: f.Has("quiet"), heads: f.Has("verbose"),
 		show: report.ShowOptions{OneLine: f.Has("oneliner"), Detail: f.Has("details"), Group: cmd.GroupName},
+	}
+	if s.quiet {
+		w.Err = io.Discard
 	}
 	_, s.all = w.Lookup("SCONTROL_ALL")
 	s.all = f.Has("all") || s.all && !f.Has("hide")
@@ -159,7 +174,7 @@ func (s *session) mode(word string) bool {
 	case "oneliner":
 		s.show.OneLine = true
 	case "quiet":
-		s.quiet = true
+		s.quiet, s.w.Err = true, io.Discard
 	case "verbose":
 		s.heads = true
 	case "all":

@@ -29,16 +29,47 @@ var entities = []struct {
 	{[]string{"hostlist"}, ofHosts(hostVerbs.showHostlist)},
 	{[]string{"reservations", "reservationname"}, (*session).showReservations},
 	{[]string{"licenses"}, (*session).showLicenses},
-	{[]string{"burstbuffer"}, says("No burst buffers on the system")},
-	{[]string{"federation"}, func(*session, context.Context, []string) int { return 0 }},
+	{[]string{"burstbuffer", "bbstat", "dwstat", "federation"}, nothing},
+	{[]string{"aliases"}, (*session).showAliases},
+	{[]string{"daemons"}, ofHost(hostView.showDaemons)},
+	{[]string{"frontend"}, (*session).showFrontEnds},
+	{[]string{"slurmd"}, ofHost(hostView.showAgent)},
 	{[]string{"topology"}, (*session).showTopology},
 }
 
-func says(text string) verb {
-	return func(s *session, _ context.Context, _ []string) int {
-		fmt.Fprintln(s.w.Out, text)
-		return 0
+// nothing is what there is of things that this cluster does not have.
+func nothing(*session, context.Context, []string) int { return 0 }
+
+// showAliases lists the nodes whose machine has one of the names.
+func (s *session) showAliases(ctx context.Context, args []string) int {
+	nodes, err := s.nodes(ctx)
+	if err != nil {
+		return s.w.LoadFailed("slurm_load_node error", err)
 	}
+	host := s.w.Host
+	if len(args) > 0 {
+		host = args[0]
+	}
+	var names []string
+	for i := range nodes {
+		if isHost(nodes[i].Host.Hostname, host) {
+			names = append(names, string(nodes[i].Name))
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintln(s.w.Out, strings.Join(names, " "))
+	}
+	return 0
+}
+
+// showFrontEnds answers for front end nodes, which there are none of.
+func (s *session) showFrontEnds(_ context.Context, args []string) int {
+	if len(args) > 0 {
+		fmt.Fprintf(s.w.Err, "Node %s not found\n", args[0])
+		return slurm.ExitError
+	}
+	fmt.Fprintln(s.w.Out, "No nodes in the system")
+	return 0
 }
 
 func (s *session) showEntity(ctx context.Context, args []string) int {
@@ -51,7 +82,10 @@ func (s *session) showEntity(ctx context.Context, args []string) int {
 	if given {
 		rest = append([]string{value}, rest...)
 	}
-	word = strings.ToLower(word)
+	if word = strings.ToLower(word); len(rest) > 1 && !strings.HasPrefix("assoc_mgr", word) && word != "cache" {
+		fmt.Fprintln(s.w.Err, "too many arguments for keyword:show")
+		return slurm.ExitError
+	}
 	for _, exact := range []bool{true, false} {
 		for _, e := range entities {
 			for _, n := range e.names {
