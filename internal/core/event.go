@@ -95,11 +95,7 @@ type Changes struct {
 
 // LastIDs are the highest ids that were ever given to records that can be deleted: a new record never has the id of a
 // deleted one. Projects and members of projects are numbered together.
-type LastIDs struct {
-	Reservation int64 `json:",omitzero"`
-	QOS         int64 `json:",omitzero"`
-	Project     int64 `json:",omitzero"`
-}
+type LastIDs struct{ Reservation, QOS, Project int64 }
 
 // SpecRow is a spec under the id it is stored under.
 type SpecRow struct {

@@ -162,10 +162,11 @@ type Token struct {
 
 // Identity is who makes a call, as established by a token or by the kernel.
 type Identity struct {
-	User  UserName
-	UID   uint32
-	Admin bool
-	Node  NodeName // the node the call came through, if any
+	User      UserName
+	UID       uint32
+	Admin     bool
+	Node      NodeName // the node the call came through, if any
+	Untrusted bool     `json:",omitempty"` // by a node without --trust-root: what the call creates is no administrator's
 
 	// What follows is set for callers with a token.
 	Token   string      `json:",omitempty"` // its id

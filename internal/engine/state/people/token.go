@@ -98,6 +98,10 @@ func printable(text string) bool {
 
 // limitByParent ensures that a token that was made with another has no more rights and no later end than that one.
 func (d *Directory) limitByParent(by core.Identity, t *core.Token) error {
+	if by.Untrusted && t.Kind == "user" && t.Has(core.ScopeAdmin) {
+		return core.Errorf(core.Denied, "through a node that joined without --trust-root only tokens with the scopes read "+
+			"and submit are created or rotated").Because("token_scope")
+	}
 	if by.Token == "" {
 		return nil
 	}

@@ -164,7 +164,7 @@ func (a *Identity) byPeer(ctx context.Context, p *peer) (*call.Caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Node, c.Admin = p.node, p.admin || p.trusted && c.Admin
+	c.Node, c.Untrusted, c.Admin = p.node, !p.trusted, p.admin || p.trusted && c.Admin
 	return c, nil
 }
 

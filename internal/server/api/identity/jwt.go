@@ -41,6 +41,7 @@ type claims struct {
 	Record    string   `json:"bireme_user,omitempty"`   // the user's record; only of tokens made here
 	Parent    string   `json:"bireme_token,omitempty"`  // id of the token that it was made with
 	Secret    string   `json:"bireme_secret,omitempty"` // which secret of that token, by secretMark
+	Plain     bool     `json:"bireme_plain,omitempty"`  // without an administrator's or a manager's rights
 }
 
 // Bounds of tokens.
@@ -98,6 +99,7 @@ func (j *JWT) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller) (
 	if t := who.TokenRecord; t != nil {
 		c.Parent, c.Secret = t.ID, secretMark(t.Hash)
 	}
+	c.Plain = who.Plain || who.Untrusted
 	text, err := j.sign(&c)
 	if err != nil {
 		return nil, err
@@ -363,6 +365,9 @@ func (a *Identity) byJWT(ctx context.Context, text string) (*call.Caller, error)
 	if parent != nil {
 		a.Tokens.bearer(who, parent, prior)
 	}
+	if c.Plain {
+		who.Admin, who.Plain, who.Untrusted = false, true, true
+	}
 	who.Until = core.At(stampOf(*c.Expires))
 	return who, nil
 }
@@ -410,6 +415,7 @@ func (a *Identity) actAs(ctx context.Context, who *call.Caller, name string) (*c
 	if t := who.TokenRecord; t != nil {
 		a.Tokens.bearer(other, t, who.Prior)
 	}
+	other.Untrusted = who.Untrusted
 	other.Until = who.Until
 	return other, nil
 }

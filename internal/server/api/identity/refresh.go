@@ -37,6 +37,9 @@ func (a *Tokens) Refresh(ctx context.Context, who *call.Caller, user core.UserNa
 	t := &core.Token{
 		ID: call.NewID(), Hash: hash, Kind: "user", User: user, Client: dstackClient, Created: core.At(now), Expires: end,
 	}
+	if who.Untrusted {
+		t.Scopes = ordinaryScopes()
+	}
 	if user != who.User {
 		who.Trail.Owner = user
 	}

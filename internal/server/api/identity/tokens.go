@@ -133,14 +133,17 @@ func (a *Tokens) userToken(t *core.Token, in *client.NewToken, who *call.Caller)
 			t.Project = p.Project
 		}
 	}
+	if len(t.Scopes) == 0 && (t.Project != "" || who.Untrusted) {
+		t.Scopes = ordinaryScopes()
+	}
 	if t.Project != "" && !slices.Contains(t.Scopes, core.ScopeProject) {
-		if len(t.Scopes) == 0 {
-			t.Scopes = []core.Scope{core.ScopeRead, core.ScopeSubmit}
-		}
 		t.Scopes = append(t.Scopes, core.ScopeProject)
 	}
 	return nil
 }
+
+// ordinaryScopes are those of a token with no more than an ordinary user's rights.
+func ordinaryScopes() []core.Scope { return []core.Scope{core.ScopeRead, core.ScopeSubmit} }
 
 func joinToken(t *core.Token, in *client.NewToken, now time.Time) error {
 	if len(in.Scopes) > 0 || in.Project != "" || in.Client != "" || in.User != "" {

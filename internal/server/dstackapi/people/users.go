@@ -80,7 +80,7 @@ func (a *People) withCreds(c *front.Call, u *core.User, token string) (*wire.Use
 			return nil, err
 		}
 		out.SSHPrivateKey = &private
-	case c.TokenRecord.Has(core.ScopeSubmit):
+	case c.TokenRecord != nil && c.TokenRecord.Has(core.ScopeSubmit):
 		t := c.TokenRecord
 		for _, now := range a.Engine.Snapshot().TokensOf(u.Name) {
 			if now.ID == t.ID { // it may have been given another secret by this very call
@@ -98,11 +98,15 @@ func (a *People) withCreds(c *front.Call, u *core.User, token string) (*wire.Use
 	return out, nil
 }
 
-// hasAll reports whether the caller may do by a token all that the user's keys open: every job of the user's, in all
-// projects, and of an administrator those of others.
+// hasAll reports whether the caller may do all that the user's keys open: every job of the user's, in all projects, and
+// of an administrator those of others. A token may do less, and so does a node that is not trusted: any uid is there
+// for its root to take.
 func (a *People) hasAll(c *front.Call) bool {
+	if (c.Plain || c.Untrusted) && a.AdminByRecord(c.UserRecord) {
+		return false
+	}
 	t := c.TokenRecord
-	return t == nil || t.Project == "" && t.Has(core.ScopeSubmit) && (!c.Plain || !a.AdminByRecord(c.UserRecord))
+	return t == nil || t.Project == "" && t.Has(core.ScopeSubmit)
 }
 
 type usernameBody struct {
