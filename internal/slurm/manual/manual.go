@@ -52,17 +52,13 @@ func (r *Row) names() string {
 
 // Help answers --help.
 func (p *Page) Help() string {
+	if s, ok := styles[p.Name]; ok {
+		return s.help(p)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage: %s %s\n\n%s\n\nOptions:\n", p.Name, p.Use, fold(p.About, ""))
-	const column = 30
 	for i := range p.Rows {
-		left := "  " + p.Rows[i].names()
-		if len(left) >= column {
-			fmt.Fprintf(&b, "%s\n%*s", left, column, "")
-		} else {
-			fmt.Fprintf(&b, "%-*s", column, left)
-		}
-		b.WriteString(strings.TrimLeft(fold(p.Rows[i].Text, strings.Repeat(" ", column)), " ") + "\n")
+		optionLine(&b, "  "+p.Rows[i].names(), p.Rows[i].Text, 30)
 	}
 	if p.Notes != "" {
 		fmt.Fprintf(&b, "\n%s\n", p.Notes)
@@ -72,6 +68,9 @@ func (p *Page) Help() string {
 
 // Usage answers --usage: the options without what they do.
 func (p *Page) Usage() string {
+	if s, ok := styles[p.Name]; ok {
+		return s.usage(p)
+	}
 	words := []string{"Usage: " + p.Name}
 	for i := range p.Rows {
 		r := p.Rows[i]

@@ -176,7 +176,7 @@ var texts = sync.OnceValue(func() map[string]string {
 		"full": "signal the script and the steps", "future": "also nodes that are not there yet",
 		"gid": "GROUPS|only jobs of these groups", "help": "this text", "helpformat": "list the fields",
 		"hide": "not what is hidden", "hurry": "ignored",
-		"immediate": "do not ask before a change", "interactive": "ask before each job",
+		"immediate": "commit changes immediately", "interactive": "ask before each job",
 		"iterate": "SECONDS|print again and again", "jobs": "IDS|only these jobs",
 		"json": "VERSION|print JSON", "licenses": "NAMES|only jobs with these licenses",
 		"list-reasons": "why nodes are down or drained", "local": "there is one cluster",

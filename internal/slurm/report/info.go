@@ -252,7 +252,7 @@ var InfoFields = []Field[InfoRow]{
 		return orNull(strings.Join(n.Features, ","))
 	})},
 	{Letter: 'G', Name: "Gres", Title: "GRES", Value: ofNode(func(n *client.Node) string {
-		return orNull(gresText(n.Hardware.Gres))
+		return orNull(nodeGres(&n.Hardware))
 	})},
 	{Name: "GresUsed", Title: "GRES_USED", Value: ofNode(gresUsed)},
 	{Letter: 'E', Name: "Reason", Title: "REASON", Value: ofNode(infoReason)},
@@ -419,6 +419,9 @@ func MergePartitions(rows []InfoRow, q InfoQuery) []InfoRow {
 				nodes = append(nodes, one)
 			}
 		}
+	}
+	if len(nodes) == 0 {
+		return nil
 	}
 	slices.SortFunc(nodes, func(a, b client.Node) int { return hostlist.Compare(string(a.Name), string(b.Name)) })
 	return partitionRows(&core.Partition{}, 0, nodes, q)

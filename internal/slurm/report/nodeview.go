@@ -168,7 +168,7 @@ func (s nodeState) matches(word string) bool {
 	case "down":
 		return s.base == "DOWN"
 	case "alloc", "allocated":
-		return s.base == "ALLOCATED"
+		return s.base == "ALLOCATED" || s.base == "MIXED"
 	case "mix", "mixed":
 		return s.base == "MIXED"
 	}
@@ -352,25 +352,48 @@ func resumeAt(n *client.Node) string {
 	return " ResumeAfterTime=" + TimeText(n.ResumeAt, "None")
 }
 
+// sharesGPU reports whether units of a resource are parts of GPUs: they are where the GPUs are.
+func sharesGPU(name string) bool { return name == "mps" || name == "shard" }
+
+// gpuType is the type of a node's GPUs, if they have one.
+func gpuType(h *core.Hardware) string {
+	kind := ""
+	for _, g := range h.Gres {
+		if g.Name == "gpu" {
+			if kind != "" && kind != g.Type {
+				return ""
+			}
+			kind = g.Type
+		}
+	}
+	return kind
+}
+
 // nodeGres writes what a node has, with the sockets it is at where they are known: gpu:a100:4(S:0-1).
 func nodeGres(h *core.Hardware) string {
-	list := strings.Split(gresText(h.Gres), ",")
+	list := slices.Clone(h.Gres)
+	for i := range list {
+		if g := &list[i]; g.Type == "" && sharesGPU(g.Name) {
+			g.Type = gpuType(h)
+		}
+	}
+	words := strings.Split(gresText(list), ",")
 	for i, g := range h.Gres {
 		var sockets []int32
 		for _, u := range h.Units {
-			part := (g.Name == "mps" || g.Name == "shard") && u.Name == "gpu" // it is where the GPUs are
-			if (u.Name == g.Name && u.Type == g.Type || part) && u.Socket > 0 && !slices.Contains(sockets, u.Socket-1) {
+			own := u.Name == g.Name && u.Type == g.Type || sharesGPU(g.Name) && u.Name == "gpu"
+			if own && u.Socket > 0 && !slices.Contains(sockets, u.Socket-1) {
 				sockets = append(sockets, u.Socket-1)
 			}
 		}
 		if len(sockets) > 0 {
-			list[i] += "(S:" + ranges(sockets) + ")"
+			words[i] += "(S:" + ranges(sockets) + ")"
 		}
 	}
-	return strings.Join(list, ",")
+	return strings.Join(words, ",")
 }
 
-// gresUsed writes what is in use of each resource a node has, and which units.
+// gresUsed writes what is in use of each resource a node has, and which units of those that are devices.
 func gresUsed(n *client.Node) string {
 	var words []string
 	for _, g := range n.Hardware.Gres {
@@ -380,16 +403,15 @@ func gresUsed(n *client.Node) string {
 				used += a.Count
 			}
 		}
-		name := g.Name
-		if g.Type != "" {
-			name += ":" + g.Type
-		}
-		if !hasDevices(g.Name) {
-			words = append(words, fmt.Sprintf("%s:%d", name, used))
+		device := hasDevices(g.Name) ||
+			slices.ContainsFunc(n.Hardware.Units, func(u core.Unit) bool { return u.Name == g.Name })
+		if !device {
+			words = append(words, fmt.Sprintf("%s:%d", strings.TrimSuffix(g.Name+":"+g.Type, ":"), used))
 			continue
 		}
-		if g.Type == "" {
-			name += ":(null)"
+		kind := g.Type
+		if kind == "" && sharesGPU(g.Name) {
+			kind = gpuType(&n.Hardware)
 		}
 		var units []int32
 		for _, a := range n.AllocUnits {
@@ -397,7 +419,7 @@ func gresUsed(n *client.Node) string {
 				units = append(units, a.Units...)
 			}
 		}
-		words = append(words, fmt.Sprintf("%s:%d(IDX:%s)", name, used, cmp.Or(ranges(units), "N/A")))
+		words = append(words, fmt.Sprintf("%s:%s:%d(IDX:%s)", g.Name, orNull(kind), used, cmp.Or(ranges(units), "N/A")))
 	}
 	return orNull(strings.Join(words, ","))
 }

@@ -85,6 +85,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if cluster != "" && !f.Has("json") && !f.Has("yaml") && !f.Has("noheader") {
 		fmt.Fprintf(w.Out, "CLUSTER: %s\n", cluster)
 	}
+	if f.Has("verbose") && !f.Has("json") && !f.Has("yaml") {
+		sayOptions(w.Out, &q, f)
+	}
 	for {
 		if code := show(ctx, w, c, q, f); code != 0 || every == 0 {
 			return code

@@ -166,7 +166,7 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 	out := bufio.NewWriter(w.Out)
 	defer out.Flush()
 	if q.verbose {
-		q.printOptions(out, format)
+		q.printOptions(out)
 	}
 	if !q.noHeader {
 		out.Write(report.AppendHeader(nil, cols))
@@ -245,31 +245,19 @@ func (q *query) defaultFormat(weights []client.Factor) string {
 }
 
 // printOptions is the block that -v begins with.
-func (q *query) printOptions(out *bufio.Writer, format string) {
-	rule := strings.Repeat("-", 29)
-	text := func(s string) string {
-		if s == "" {
-			return "(null)"
-		}
-		return s
+func (q *query) printOptions(out *bufio.Writer) {
+	text := func(words ...string) string { return cmp.Or(strings.Join(words, ","), "(null)") }
+	flag := "0"
+	if len(q.IDs) > 0 {
+		flag = "1"
 	}
-	yes := func(on bool) string {
-		if on {
-			return "true"
-		}
-		return "false"
-	}
-	fmt.Fprintf(out, "%s\n", rule)
-	for _, line := range [][2]string{
-		{"format", text(format)},
-		{"job_flag", yes(len(q.IDs) > 0)},
-		{"jobs", text(strings.Join(q.IDs, ","))},
-		{"partition", text(strings.Join(q.Partitions, ","))},
-		{"sort", text(q.sort)},
-		{"users", text(strings.Join(q.Users, ","))},
-		{"verbose", "1"},
-	} {
-		fmt.Fprintf(out, "%-11s = %s\n", line[0], line[1])
-	}
-	fmt.Fprintf(out, "%s\n\n\n", rule)
+	cmd.WriteBlock(out, 10, []cmd.Pair{
+		{Name: "format", Value: text(q.format)},
+		{Name: "job_flag", Value: flag},
+		{Name: "jobs", Value: text(q.IDs...)},
+		{Name: "partition", Value: text(q.Partitions...)},
+		{Name: "users", Value: text(q.Users...)},
+		{Name: "verbose", Value: "1"},
+	})
+	fmt.Fprint(out, "\n\n")
 }

@@ -40,6 +40,7 @@ type query struct {
 	licenses   []string
 	// a pending job is listed once for each of its partitions
 	perPartition bool
+	verbose      bool
 }
 
 func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) (*query, error) {

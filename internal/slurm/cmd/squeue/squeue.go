@@ -92,6 +92,10 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if cluster != "" && q.document == nil && !q.noHeader {
 		fmt.Fprintf(w.Out, "CLUSTER: %s\n", cluster)
 	}
+	if f.Has("verbose") && q.document == nil {
+		sayOptions(w.Out, w, f, q)
+		q.verbose = true
+	}
 	for {
 		if code := q.show(ctx, w, c); code != 0 || q.every == 0 {
 			return code
@@ -127,6 +131,9 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 		return showDocument(ctx, w, c, out, q.document, rows)
 	}
 	q.order(rows)
+	if q.verbose {
+		fmt.Fprintf(out, "last_update_time=%d records=%d\n", now.Unix(), len(rows))
+	}
 	var line []byte
 	if !q.noHeader {
 		line = report.AppendHeader(line[:0], q.cols)

@@ -1,0 +1,149 @@
+package manual
+
+import "sync"
+
+// wordCommand is what the help of a command that takes words says of them.
+type wordCommand struct {
+	commands [][2]string
+	entities string
+	more     string
+}
+
+var words = sync.OnceValue(func() map[string]wordCommand {
+	return map[string]wordCommand{
+		"scontrol": {commands: scontrolWords, entities: `"burstbuffer", "config", "federation", "hostlist", ` +
+			`"hostlistsorted", "hostnames", "job", "licenses", "node", "partition", "reservation", "step", or "topology"`},
+		"sacctmgr": {commands: sacctmgrWords, entities: `"account", "association", "cluster", "configuration", ` +
+			`"coordinator", "event", "federation", "job", "problem", "qos", "reservation", "resource", "RunawayJobs", ` +
+			`"stats", "transaction", "tres", "user", or "wckey"`, more: sacctmgrSpecs},
+		"sreport": {commands: sreportWords, entities: `"cluster", "job", "reservation", or "user"`, more: sreportReports},
+	}
+})
+
+var scontrolWords = [][2]string{
+	{"cancel_reboot <nodes>", "undo a reboot that has not begun"},
+	{"create <ENTITY> <SPECS>", "make a reservation, a partition or a node"},
+	{"delete <ENTITY>=<ID>", "delete a reservation, a partition or a node"},
+	{"exit", "end scontrol"},
+	{"help", "print this text"},
+	{"hold <jobs>", "keep jobs from starting"},
+	{"notify <job> <message>", "send a message to a job"},
+	{"ping", "whether the server answers"},
+	{"quit", "end scontrol"},
+	{"reboot [ASAP] <nodes>", "reboot nodes when they are idle, or drain them first"},
+	{"reconfigure", "re-read configuration files."},
+	{"release <jobs>", "let jobs that are held start"},
+	{"requeue <jobs>", "put jobs back in the queue"},
+	{"requeuehold <jobs>", "put jobs back in the queue and hold them"},
+	{"resume <jobs>", "continue jobs that are suspended"},
+	{"show <ENTITY> [<ID>]", "show records"},
+	{"shutdown", "end the server and the nodes' daemons"},
+	{"suspend <jobs>", "stop jobs for a while"},
+	{"takeover", "make a standby server lead"},
+	{"token [lifespan=s]", "make a token for the REST interface"},
+	{"top <jobs>", "put jobs before the others of their user"},
+	{"uhold <jobs>", "hold jobs so that their users may release them"},
+	{"update <SPECS>", "change jobs, nodes, partitions, reservations or steps"},
+	{"version", "display tool version number."},
+	{"wait_job <job>", "wait until the nodes of a job are ready"},
+	{"write batch_script <job>", "write the script of a job to a file"},
+	{"!!", "repeat the last command"},
+}
+
+var sacctmgrWords = [][2]string{
+	{"add <ENTITY> <SPECS>", "add records; create is the same"},
+	{"archive <dump|load>", "move old records to files"},
+	{"clear stats", "set the counters of the server to 0"},
+	{"delete <ENTITY> where <SPECS>", "delete records; remove is the same"},
+	{"dump <cluster> [file=<name>]", "write accounts, users and limits to a file"},
+	{"exit", "end sacctmgr"},
+	{"help", "print this text"},
+	{"list <ENTITY> [<SPECS>]", "the same as show"},
+	{"load <file> [<SPECS>]", "read what dump wrote"},
+	{"modify <ENTITY> <SPECS>", "change records"},
+	{"quit", "end sacctmgr"},
+	{"reconfigure", "have the server read its settings again"},
+	{"show <ENTITY> [<SPECS>]", "list records"},
+	{"version", "display tool version number."},
+	{"!!", "repeat the last command"},
+}
+
+const sacctmgrSpecs = `  <SPECS> are different for each command entity pair.
+       list account        - Clusters=, Descriptions=, Format=, Names=, Organizations=, Parents=, WithCoor,
+                             WithSubAccounts, and WithAssoc
+       add account         - Clusters=, DefaultQOS=, Description=, Fairshare=, Names=, Organization=, Parent=,
+                             QosLevel=, and limits
+       modify account      - (set) DefaultQOS=, Description=, Fairshare=, Organization=, Parent=, QosLevel=,
+                             RawUsage=, and limits
+       delete account      - Clusters=, Descriptions=, Names=, Organizations=, and Parents=
+
+       list associations   - Accounts=, Clusters=, Format=, ID=, OnlyDefaults, Partitions=, Parent=, QOS=, Tree,
+                             Users=, WithSubAccounts, WithDeleted, WOLimits, WOPInfo, and WOPLimits
+
+       list cluster        - Classification=, Format=, Names=, RPC=, and WOLimits
+       add cluster         - DefaultQOS=, Fairshare=, Name=, QosLevel=, and limits
+       modify cluster      - (set) DefaultQOS=, Fairshare=, QosLevel=, and limits
+       delete cluster      - Classification=, DefaultQOS=, and Names=
+
+       add coordinator     - Accounts=, and Names=
+       delete coordinator  - Accounts=, and Names=
+
+       list events         - All_Clusters, All_Time, Clusters=, End=, Events=, Format=, MaxCPUs=, MinCPUs=, Nodes=,
+                             Reason=, Start=, States=, and User=
+
+       modify job          - (set) AdminComment=, Comment=, DerivedExitCode=, NewWCKey=, and SystemComment=
+                             (where) JobID=, and Cluster=
+
+       list qos            - Descriptions=, Format=, Names=, PreemptMode=, and WithDeleted
+       add qos             - Description=, Flags=, GraceTime=, Names=, Preempt=, PreemptMode=, Priority=,
+                             UsageFactor=, UsageThreshold=, and limits
+       modify qos          - (set) the same, and RawUsage=
+       delete qos          - Descriptions=, IDs=, Names=, and PreemptMode=
+
+       list resource       - Clusters=, Descriptions=, Flags=, Names=, Servers=, ServerType=, Type=, and WithClusters
+       add resource        - Clusters=, Count=, Descriptions=, Flags=, Names=, PercentAllowed=, Server=,
+                             ServerType=, and Type=
+       modify resource     - (set) the same
+       delete resource     - Clusters=, and Names=
+
+       list transactions   - Accounts=, Action=, Actor=, Clusters=, End=, Format=, ID=, Start=, User=, and WithAssoc
+       list tres           - ID=, Name=, Type=, and WithDeleted
+
+       list user           - AdminLevel=, DefaultAccount=, DefaultWCKey=, Format=, Names=, QosLevel=, WithAssoc,
+                             WithCoordinators, and WithDeleted
+       add user            - Accounts=, AdminLevel=, Clusters=, DefaultAccount=, DefaultQOS=, DefaultWCKey=,
+                             Fairshare=, Names=, Partitions=, QosLevel=, WCKeys=, and limits
+       modify user         - (set) AdminLevel=, DefaultAccount=, DefaultQOS=, DefaultWCKey=, Fairshare=, NewName=,
+                             QosLevel=, RawUsage=, and limits
+       delete user         - Accounts=, AdminLevel=, Clusters=, DefaultAccount=, Names=, and WCKeys=
+
+       list wckey          - Clusters=, End=, Format=, ID=, Names=, Start=, User=, and WithDeleted
+`
+
+var sreportWords = [][2]string{
+	{"cluster <REPORT> [<OPTIONS>]", "usage of the cluster by accounts, users and WCKeys"},
+	{"exit", "end sreport"},
+	{"help", "print this text"},
+	{"job <REPORT> [<OPTIONS>]", "usage of jobs by their size"},
+	{"nonparsable", "print tables again"},
+	{"parsable", "print bars between columns"},
+	{"quiet", "print no messages"},
+	{"quit", "end sreport"},
+	{"reservation <REPORT> [<OPTIONS>]", "usage of reservations"},
+	{"time <time_format>", "the unit in which usage is printed"},
+	{"user <REPORT> [<OPTIONS>]", "the users with the greatest usage"},
+	{"verbose", "print more"},
+	{"version", "display tool version number."},
+	{"!!", "repeat the last command"},
+}
+
+const sreportReports = `  <REPORT> is different for each type:
+       cluster      AccountUtilizationByUser, UserUtilizationByAccount, UserUtilizationByWckey, Utilization,
+                    WCKeyUtilizationByUser
+       job          SizesByAccount, SizesByAccountAndWckey, SizesByWckey
+       reservation  Utilization
+       user         TopUsage
+
+  <OPTIONS> are Start=, End=, Format=, Clusters=, Accounts=, Users=, and those of the report. Usage is of whole
+  hours; without Start= and End= it is that of yesterday.
+`
