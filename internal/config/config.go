@@ -158,6 +158,10 @@ type Jobs struct {
 	MaxRequeues  int32     `yaml:"max_requeues"`
 	// ResvOverrun is how long what runs in an advance reservation may continue after its end, as Slurm's ResvOverRun.
 	ResvOverrun TimeLimit `yaml:"reservation_overrun"`
+	// SubmitPlugins decide on submissions before they are admitted, in this order: lua (SubmitScript),
+	// require_timelimit, all_partitions; as Slurm's JobSubmitPlugins.
+	SubmitPlugins []string `yaml:"submit_plugins"`
+	SubmitScript  string   `yaml:"submit_script"` // the script of the plug-in lua; empty: /etc/bireme/job_submit.lua
 }
 
 // Priority says in which order jobs wait.

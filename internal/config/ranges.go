@@ -54,6 +54,7 @@ func (d *decoder) checkNumbers(c *Config) {
 // checkPaths looks at the paths of files and programs, which nodes and the server use from wherever they run.
 func (d *decoder) checkPaths(c *Config) {
 	d.checkKeptLimits(c)
+	d.checkSubmit(c)
 	for _, l := range []struct {
 		path string
 		list []string

@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/jobsubmit"
 )
 
 // reload reads the settings again, checks them whole and makes those hold that need no restart: all of them, or, where
@@ -31,6 +32,9 @@ func (s *server) reload(ctx context.Context, by core.Identity, dry bool) (*clien
 	next := old.Reloaded(file)
 	notes, err := s.judge(next)
 	if err != nil {
+		return nil, err
+	}
+	if err := jobsubmit.Check(submitSettings(next)); err != nil {
 		return nil, err
 	}
 	out := &client.Reconfigured{Settings: []core.FieldChange{}}
@@ -60,6 +64,9 @@ func (s *server) reload(ctx context.Context, by core.Identity, dry bool) (*clien
 		}
 		s.hub.SetRules(hubRules(next))
 		s.triggers.Reconfigured()
+		if err := s.plugins.Use(submitSettings(next), true); err != nil { // it was changed since it was checked
+			s.Log.Error("the script of jobs.submit_plugins cannot be loaded; the previous one holds", "err", err)
+		}
 	}
 	return out, nil
 }

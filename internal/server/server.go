@@ -26,6 +26,7 @@ import (
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/jobsubmit"
 	"bireme.dev/bireme/internal/server/limit"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/mail"
@@ -132,6 +133,7 @@ type server struct {
 	mail      *mail.Sender
 	power     *power.Switch
 	triggers  *trigger.Watcher
+	plugins   *jobsubmit.Plugins
 	api       *api.API
 	audit     *audit.Log
 	doors     []*door
@@ -282,6 +284,10 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err := s.triggers.Load(ctx, s.engine.Snapshot()); err != nil {
 		return err
 	}
+	s.plugins = &jobsubmit.Plugins{Log: s.Log}
+	if err := s.plugins.Use(submitSettings(cfg), false); err != nil { // the server starts, and takes no jobs
+		s.Log.Error("jobs are refused until the script of jobs.submit_plugins can be loaded", "err", err)
+	}
 	if s.audit, err = audit.New(audit.Config{Append: s.appendAudit, Export: cfg.Audit.Export, Log: s.Log}); err != nil {
 		return err
 	}
@@ -293,7 +299,7 @@ func (s *server) open(ctx context.Context) (err error) {
 		Audit:    s.audit, Log: s.Log, Conns: &s.conns,
 		Vault: vault.New(s.seals), Uploads: s.uploads, Dstack: s.door("dstack").url(), SSH: s.sshAddress,
 		Seals: s.rotateSeals, CAChanged: s.caChanged,
-		HashKey: s.authority.Secret("blob hashes"),
+		HashKey: s.authority.Secret("blob hashes"), Plugins: s.plugins,
 	})
 	if err := s.openSSH(); err != nil {
 		return err
@@ -340,6 +346,11 @@ func (s *server) triggerConfig() trigger.Config {
 		Max: cfg.Limits.Triggers, PerUser: cfg.Limits.TriggersPerUser, Users: cfg.Server.UserTriggers,
 		Env: []string{"SLURM_CLUSTER_NAME=" + cfg.Cluster, "BIREME_SERVER=unix:" + cfg.Socket()},
 	}
+}
+
+// submitSettings are what decides on submissions before the engine does.
+func submitSettings(cfg *config.Config) jobsubmit.Settings {
+	return jobsubmit.Settings{Plugins: cfg.Jobs.SubmitPlugins, Script: cfg.Jobs.Script(), Cluster: cfg.Cluster}
 }
 
 // ensureQOS makes the QOS that jobs have which name none, where a site wants one.

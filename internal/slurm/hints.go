@@ -64,7 +64,7 @@ func nearOption(t Tool, err error) string {
 // meant.
 func ErrorHint(err error) string {
 	var e *core.Error
-	if !errors.As(err, &e) || e.Message == "" {
+	if !errors.As(err, &e) || e.Message == "" || len(toldLines(err)) > 0 {
 		return ""
 	}
 	if text := ErrorText(err); text == e.Message || text == err.Error() || text == NotContacted {

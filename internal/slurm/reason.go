@@ -69,7 +69,14 @@ const (
 	ReasonFeatures          = "features_not_available"
 	ReasonNodeState         = "invalid_node_state"
 	ReasonNoReboot          = "no_reboot"
+	ReasonMissingTimeLimit  = "missing_time_limit"
+	ReasonMissingSize       = "missing_size"
+	ReasonUnspecified       = "unspecified"   // a job_submit plug-in refused it and gave no number
+	ReasonSubmitPlugin      = "submit_plugin" // a job_submit plug-in cannot say what it thinks of it
 )
+
+// ToldPath marks the faults of an error that are lines for the submitter, as a job_submit plug-in worded them.
+const ToldPath = "job_submit"
 
 // texts are Slurm's, by reason.
 var texts = sync.OnceValue(func() map[string]string {
@@ -78,6 +85,10 @@ var texts = sync.OnceValue(func() map[string]string {
 		ReasonBillingWeights:   "Invalid TRESBillingWeights specification",
 		ReasonNodeState:        "Invalid node state specified",
 		ReasonNoReboot:         "Invalid node state specified",
+		ReasonMissingTimeLimit: "Time limit specification required, but not provided",
+		ReasonMissingSize:      "Job size specification needs to be provided",
+		ReasonUnspecified:      "Unspecified error",
+		ReasonSubmitPlugin:     "Unspecified error",
 		ReasonFeatures:         "Active features not subset of available features",
 		ReasonNoPartition:      "No partition specified or system default partition",
 		ReasonAccessDenied:     "Access/permission denied",
@@ -163,6 +174,9 @@ func ErrorText(err error) string {
 // ErrorPreface is what Slurm prints before the error of a submission, a line each: what the server adds about the
 // cause.
 func ErrorPreface(err error, s *core.Spec) []string {
+	if told := toldLines(err); len(told) > 0 {
+		return told
+	}
 	switch core.ReasonOf(err) {
 	case ReasonInvalidPartition:
 		if s.Partition.IsZero() { // it is another component's, which the hint names
@@ -199,6 +213,16 @@ func ErrorPreface(err error, s *core.Spec) []string {
 		lines = append(lines, e.Message)
 	}
 	return append(lines, faultLines(e)...)
+}
+
+// toldLines are what a job_submit plug-in said to the submitter.
+func toldLines(err error) (lines []string) {
+	for _, f := range core.FaultsOf(err) {
+		if f.Path == ToldPath {
+			lines = append(lines, f.Message)
+		}
+	}
+	return lines
 }
 
 // faultLines words the faults of an error that its message does not tell, a line each.

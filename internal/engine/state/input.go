@@ -21,6 +21,8 @@ type Submit struct {
 	Strict bool       // refuse what can never start instead of letting it wait
 	// FailUnfit records a request that no node could ever serve as a job that failed, in place of refusing it.
 	FailUnfit bool `json:",omitempty"`
+	// Site: the site's own plug-ins have decided on it, and may have set what only administrators may ask for.
+	Site bool `json:",omitempty"`
 	// Components are those of a het job after the first, which is Spec: each becomes a job, with the ids that follow.
 	Components []*core.Spec `json:",omitempty"`
 	Groups     []string     // unix groups of the job's user, where a partition asks for them

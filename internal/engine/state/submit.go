@@ -110,7 +110,7 @@ func appendJSON(b []byte, t string) []byte { return jsontext.AppendString(b, t) 
 
 // request is who submits.
 func (in *Submit) request() *admit.Request {
-	return &admit.Request{By: in.By, Groups: in.Groups, Strict: in.Strict}
+	return &admit.Request{By: in.By, Groups: in.Groups, Strict: in.Strict, Site: in.Site}
 }
 
 // lookup is what the submission knows of the jobs that its dependency names.

@@ -30,6 +30,7 @@ import (
 	"bireme.dev/bireme/internal/server/dstackapi"
 	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/jobsubmit"
 	"bireme.dev/bireme/internal/server/limit"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/samples"
@@ -67,7 +68,8 @@ type Deps struct {
 	SSH func(host string) attach.Listener
 	// HashKey makes the hashes of blobs, which lie unsealed in the store, tell nothing of what they are hashes of.
 	HashKey []byte
-	Audit   *audit.Log // nil: none is kept
+	Plugins *jobsubmit.Plugins // decide on submissions before the engine does; nil: none
+	Audit   *audit.Log         // nil: none is kept
 	Log     *slog.Logger
 	Conns   *limit.Conns // told of those who have shown an identity
 }
@@ -167,7 +169,7 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 	h.metrics = metrics.New(b, h.identity, d.Hub)
 	h.submissions = &jobs.Submissions{
 		Base: b, Jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey,
-		Submitted: h.metrics.Submitted,
+		Submitted: h.metrics.Submitted, Plugins: d.Plugins,
 	}
 	h.control = &jobs.Control{Base: b, Jobs: h.jobs, Submissions: h.submissions, Hub: d.Hub}
 	h.steps = &steps.Steps{Base: b, Jobs: h.jobs, Hub: d.Hub, Streams: d.Streams}

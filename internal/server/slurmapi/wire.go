@@ -18,6 +18,7 @@ import (
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/errno"
 	"bireme.dev/bireme/internal/slurm/rest"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
@@ -184,15 +185,15 @@ func wantsYAML(r *http.Request) bool {
 // fail answers with an error that came before a handler: who calls is not known, or a limit is reached.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, status int, e *core.Error) {
 	p := schema.Problem{
-		Number: slurm.ErrorNumber(e), Error: slurm.ErrorText(e), Description: e.Message, Source: r.URL.Path,
+		Number: errno.Number(e), Error: slurm.ErrorText(e), Description: e.Message, Source: r.URL.Path,
 	}
 	switch {
 	case e.Code == core.Unknown:
 		p.Error = "Protocol authentication error"
 	case e.Reason == reasonMIME:
-		status, p.Number, p.Error = http.StatusUnsupportedMediaType, slurm.ErrnoMIME,
+		status, p.Number, p.Error = http.StatusUnsupportedMediaType, errno.MIME,
 			"MIME type is unknown to any loaded plugins"
-	case p.Number == slurm.ErrnoParsing:
+	case p.Number == errno.Parsing:
 		p.Error = "Failure during parsing"
 	}
 	a.refuse(w, r, status, p)
@@ -218,13 +219,13 @@ func (a *API) NoRoute(w http.ResponseWriter, r *http.Request) {
 	if len(methods) > 0 && !slices.Contains(methods, r.Method) {
 		w.Header().Set("Allow", strings.Join(methods, ", "))
 		a.refuse(w, r, http.StatusMethodNotAllowed, schema.Problem{
-			Number: slurm.ErrnoPath, Error: "Unable to resolve path", Source: r.URL.Path,
+			Number: errno.Path, Error: "Unable to resolve path", Source: r.URL.Path,
 			Description: r.Method + " is not a method of this path; " + strings.Join(methods, ", ") + " are",
 		})
 		return
 	}
 	a.refuse(w, r, http.StatusNotFound, schema.Problem{
-		Number: slurm.ErrnoPath, Error: "Unable to resolve path", Source: r.URL.Path,
+		Number: errno.Path, Error: "Unable to resolve path", Source: r.URL.Path,
 		Description: "there is no " + r.Method + " " + r.URL.Path + "; versions are " + versionList(),
 	})
 }

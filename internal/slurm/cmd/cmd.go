@@ -105,6 +105,16 @@ func (w *World) Infof(format string, args ...any) {
 	fmt.Fprintf(w.Err, "%s: %s\n", w.Name, plain.Message(fmt.Sprintf(format, args...)))
 }
 
+// Told prints what the server has to say of a job that it took.
+func (w *World) Told(out *client.Submitted, quiet bool) {
+	if out.Warning == "" || quiet {
+		return
+	}
+	for line := range strings.SplitSeq(out.Warning, "\n") {
+		w.Infof("%s", line)
+	}
+}
+
 // Hint prints the line that helps after Slurm's own; an empty one is left out.
 func (w *World) Hint(text string) {
 	if text != "" {

@@ -91,6 +91,7 @@ var known = map[string]set{
 		v.cfg.Power.ExcludePartitions = strings.Split(s.Value, ",")
 		return nil
 	},
+	"jobsubmitplugins": submitPlugins,
 	"enforcepartlimits": func(v *converter, s Setting) error {
 		v.cfg.Jobs.StrictSubmit = strings.EqualFold(s.Value, "ALL") || strings.EqualFold(s.Value, "ANY") ||
 			strings.EqualFold(s.Value, "YES")

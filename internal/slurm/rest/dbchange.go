@@ -7,7 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/errno"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
 
@@ -24,7 +24,7 @@ func putting(list string, put func(*draft, schema.Input) error) func(accounting)
 		}
 		records := in.Records(list)
 		if len(records) == 0 {
-			return nil, fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing", list+": there are none")
+			return nil, fail(http.StatusBadRequest, errno.Parsing, "Failure during parsing", list+": there are none")
 		}
 		for _, r := range records {
 			if err := put(d, r); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/errno"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
 
@@ -76,7 +76,7 @@ func (d *draft) commit() error {
 }
 
 func missing(name string) error {
-	return fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing", name+" is not given")
+	return fail(http.StatusBadRequest, errno.Parsing, "Failure during parsing", name+" is not given")
 }
 
 // putAccount makes an account, or changes its texts.

@@ -11,8 +11,8 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
-	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/errno"
 	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
@@ -45,7 +45,7 @@ func (c accounting) moment(name string) (time.Time, error) {
 	}
 	t, err := grammar.ParseMoment(text, c.api.Now(), grammar.Recent)
 	if err != nil {
-		return t, fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing",
+		return t, fail(http.StatusBadRequest, errno.Parsing, "Failure during parsing",
 			name+": "+strconv.Quote(text)+" is no time")
 	}
 	return t, nil

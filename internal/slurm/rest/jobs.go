@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/errno"
 	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
@@ -93,7 +94,7 @@ func signalOf(text string) (n int32, ends bool, err error) {
 	}
 	sig, err := grammar.ParseSignal(text)
 	if err != nil {
-		return 0, false, fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing",
+		return 0, false, fail(http.StatusBadRequest, errno.Parsing, "Failure during parsing",
 			"signal: "+strconv.Quote(text)+" is no signal")
 	}
 	return int32(sig), sig == 9, nil
@@ -163,7 +164,7 @@ func statuses(done *client.Cancelled) []*schema.Record {
 		}
 		e := schema.New("kill_jobs_resp_error").Set("string", "No error")
 		if r.Error != nil {
-			e.Set("string", slurm.ErrorText(r.Error)).Set("code", slurm.ErrorNumber(r.Error)).Set("message", r.Error.Error())
+			e.Set("string", slurm.ErrorText(r.Error)).Set("code", errno.Number(r.Error)).Set("message", r.Error.Error())
 		}
 		list = append(list, s.Set("error", e))
 	}
@@ -205,7 +206,7 @@ func cancelJobs(c *Call) (*schema.Record, error) {
 	}
 	if len(ask.IDs)+len(ask.Projects)+len(ask.Names)+len(ask.Partitions)+len(ask.QOS)+len(ask.Reservations)+
 		len(ask.States)+len(ask.WCKeys)+len(ask.Nodes)+len(ask.Users) == 0 {
-		return nil, fail(http.StatusBadRequest, slurm.ErrnoNothingFound, "Nothing found with query",
+		return nil, fail(http.StatusBadRequest, errno.NothingFound, "Nothing found with query",
 			"the request names no jobs and no condition")
 	}
 	done, err := c.api.Client.Cancel(c.Context, ask)

@@ -10,7 +10,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/nodenotes"
-	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/errno"
 	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
@@ -165,7 +165,7 @@ func updateNodes(c *Call, which func(schema.Input) ([]string, error)) (*schema.R
 		}
 	}
 	if u.State.NeedsReason() && u.Reason == "" {
-		return nil, fail(http.StatusBadRequest, slurm.ErrnoUnspecified,
+		return nil, fail(http.StatusBadRequest, errno.Unspecified,
 			"You must specify a reason when DOWNING or DRAINING a node. Request denied", "reason is not given")
 	}
 	names, err := which(in)

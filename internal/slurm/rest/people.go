@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/errno"
 	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
@@ -89,7 +89,7 @@ func (b *books) user(name string) *core.User {
 
 // nothingFound is the answer to a request for one record that there is not.
 func nothingFound(what, name string) error {
-	return fail(http.StatusNotFound, slurm.ErrnoNothingFound, "Nothing found with query",
+	return fail(http.StatusNotFound, errno.NothingFound, "Nothing found with query",
 		"there is no "+what+" "+strconv.Quote(name))
 }
 

@@ -10,7 +10,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
-	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/errno"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
 
@@ -116,7 +116,7 @@ func putReservations(c reserving) (*schema.Record, error) {
 	}
 	list := in.Records("reservations")
 	if len(list) == 0 {
-		return nil, fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing", "reservations: there are none")
+		return nil, fail(http.StatusBadRequest, errno.Parsing, "Failure during parsing", "reservations: there are none")
 	}
 	return c.putReservations(list)
 }
@@ -268,7 +268,7 @@ func reservationFlags(list []string, ch *core.ReservationChange) error {
 			err = f.to.UnmarshalJSON(text)
 		}
 		if err != nil {
-			return fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing", "flags: "+err.Error())
+			return fail(http.StatusBadRequest, errno.Parsing, "Failure during parsing", "flags: "+err.Error())
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/errno"
 	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
@@ -171,12 +172,12 @@ func ProblemsOf(err error, source string) []schema.Problem {
 			lines = append(lines, strings.TrimPrefix(strings.TrimPrefix(line, "sbatch: "), "error: "))
 		}
 		return []schema.Problem{{
-			Number: slurm.ErrnoUnspecified, Error: lines[len(lines)-1],
+			Number: errno.Unspecified, Error: lines[len(lines)-1],
 			Description: strings.TrimSuffix(strings.Join(lines, "; ")+"; "+c.Hint, "; "), Source: source,
 		}}
 	}
 	return []schema.Problem{{
-		Number: slurm.ErrorNumber(err), Error: slurm.ErrorText(err), Description: err.Error(), Source: source,
+		Number: errno.Number(err), Error: slurm.ErrorText(err), Description: err.Error(), Source: source,
 	}}
 }
 
@@ -203,7 +204,7 @@ func (c *Call) records() (*report.RecordOptions, error) {
 // read reads the body as the endpoint's object. Unknown keys are warnings, as slurmrestd's.
 func (c *Call) read() (schema.Input, error) {
 	if c.Body == nil {
-		return nil, fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing", "the request has no body")
+		return nil, fail(http.StatusBadRequest, errno.Parsing, "Failure during parsing", "the request has no body")
 	}
 	in, warnings, faults := schema.Of(c.Endpoint.Body).Read(c.Body, c.Version)
 	c.warnings = append(c.warnings, warnings...)
@@ -213,7 +214,7 @@ func (c *Call) read() (schema.Input, error) {
 	p := &problem{status: http.StatusBadRequest}
 	for _, f := range faults {
 		p.list = append(p.list, schema.Problem{
-			Number: slurm.ErrnoParsing, Error: "Failure during parsing", Description: f.Text, Source: f.Path,
+			Number: errno.Parsing, Error: "Failure during parsing", Description: f.Text, Source: f.Path,
 		})
 	}
 	return nil, p
@@ -226,7 +227,7 @@ func (c *Call) checkQuery() error {
 		switch text := fmt.Sprintf("unknown parameter %.80q", name); {
 		case slices.Contains(c.Endpoint.Query, name):
 		case c.Endpoint.Method != get:
-			return fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing", text)
+			return fail(http.StatusBadRequest, errno.Parsing, "Failure during parsing", text)
 		case len(c.warnings) < maxWarnings:
 			c.warnings = append(c.warnings, schema.Note{Path: c.Endpoint.Path, Text: "Ignoring " + text})
 		}
@@ -245,7 +246,7 @@ func (c *Call) refuseUnknown() error {
 	}
 	w := c.warnings[0]
 	return &problem{http.StatusBadRequest, []schema.Problem{{
-		Number: slurm.ErrnoParsing, Error: "Failure during parsing", Source: w.Path,
+		Number: errno.Parsing, Error: "Failure during parsing", Source: w.Path,
 		Description: strings.TrimPrefix(w.Text, "Ignoring "),
 	}}}
 }
@@ -275,14 +276,14 @@ func (c *Call) unchanged(what string) error {
 	}
 	since, ok := parseTime(text)
 	if !ok {
-		return fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing",
+		return fail(http.StatusBadRequest, errno.Parsing, "Failure during parsing",
 			"update_time: expected seconds since 1970, found "+text)
 	}
 	if c.api.Changed == nil || since.IsZero() {
 		return nil
 	}
 	if last := c.api.Changed(what); !last.IsZero() && !last.After(since) {
-		return fail(http.StatusNotModified, slurm.ErrnoUnchanged, "Data has not changed since time specified", what)
+		return fail(http.StatusNotModified, errno.Unchanged, "Data has not changed since time specified", what)
 	}
 	return nil
 }

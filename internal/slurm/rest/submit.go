@@ -11,11 +11,12 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/errno"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
 
 func badField(name, value string) error {
-	return fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing",
+	return fail(http.StatusBadRequest, errno.Parsing, "Failure during parsing",
 		name+": "+strconv.Quote(value)+" is not known here")
 }
 
@@ -27,7 +28,7 @@ func submitJob(c *Call) (*schema.Record, error) {
 	}
 	parts := components(in, "jobs")
 	if len(parts) == 0 {
-		return nil, fail(http.StatusBadRequest, slurm.ErrnoDescription,
+		return nil, fail(http.StatusBadRequest, errno.Description,
 			"Jobs description entry not found, empty or not dictionary or list", "neither job nor jobs is given")
 	}
 	script := cmp.Or(in.Text("script"), parts[0].Text("script"))
@@ -49,7 +50,7 @@ func allocateJob(c *Call) (*schema.Record, error) {
 	}
 	parts := components(in, "hetjob")
 	if len(parts) == 0 {
-		return nil, fail(http.StatusBadRequest, slurm.ErrnoDescription,
+		return nil, fail(http.StatusBadRequest, errno.Description,
 			"Jobs description entry not found, empty or not dictionary or list", "neither job nor hetjob is given")
 	}
 	done, err := c.submit(parts, "", true)
@@ -74,7 +75,7 @@ const maxComponents = 128
 // submit converts descriptions and hands the job in. open: an allocation without a script.
 func (c *Call) submit(parts []schema.Input, script string, open bool) (*client.Submitted, error) {
 	if len(parts) > maxComponents {
-		return nil, fail(http.StatusBadRequest, slurm.ErrnoParsing, "Failure during parsing",
+		return nil, fail(http.StatusBadRequest, errno.Parsing, "Failure during parsing",
 			"a het job has at most "+strconv.Itoa(maxComponents)+" components")
 	}
 	first := parts[0]
@@ -82,13 +83,13 @@ func (c *Call) submit(parts []schema.Input, script string, open bool) (*client.S
 	switch {
 	case open:
 	case len(env) == 0:
-		return nil, fail(http.StatusBadRequest, slurm.ErrnoEnvironment, "Environment is missing in job",
+		return nil, fail(http.StatusBadRequest, errno.Environment, "Environment is missing in job",
 			"job.environment must have at least one variable")
 	case strings.TrimSpace(script) == "":
 		return nil, fail(http.StatusBadRequest, 2009, "Job script not specified", "neither script nor job.script is given")
 	default:
 		if bad := slurm.CheckScript([]byte(script)); bad != nil {
-			return nil, fail(http.StatusBadRequest, slurm.ErrnoUnspecified, bad[0], strings.Join(bad, " "))
+			return nil, fail(http.StatusBadRequest, errno.Unspecified, bad[0], strings.Join(bad, " "))
 		}
 	}
 	for _, e := range env {
@@ -119,7 +120,7 @@ func (c *Call) spec(in schema.Input, at int, open bool) (*core.Spec, error) {
 	}
 	dir := in.Text("current_working_directory")
 	if dir == "" && at == 0 {
-		return nil, fail(http.StatusBadRequest, slurm.ErrnoUnspecified,
+		return nil, fail(http.StatusBadRequest, errno.Unspecified,
 			"Job cannot be submitted without the current working directory specified.",
 			"job.current_working_directory is not given")
 	}

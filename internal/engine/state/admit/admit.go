@@ -36,6 +36,7 @@ type Request struct {
 	By     core.Identity
 	Groups []string // unix groups of the job's user, where a partition or a reservation asks for them
 	Strict bool     // refuse what can never start instead of letting it wait
+	Site   bool     // the site's own plug-ins may have set what only administrators may ask for
 }
 
 // Admit completes the spec with defaults and checks it.
@@ -73,17 +74,16 @@ func (a *Admission) Admit(in *Request, spec *core.Spec) error {
 		x := *spec.Extra
 		x.Priority = nil
 		spec.Extra, spec.Hold = &x, true
-	} else if p != nil && !in.By.Admin {
-		return core.Errorf(core.Denied, "only an administrator may set a priority").Because("access_denied")
 	}
-	if x := spec.More(); x.Site != 0 && !in.By.Admin {
-		return core.Errorf(core.Denied, "only an administrator may set a site factor").Because("access_denied")
-	} else if !in.By.Admin && x.SlurmOption("admin-comment") != "" {
-		return core.Errorf(core.Denied, "only an administrator may set this comment").Because("access_denied")
-	} else if x.RunPriority < 0 || x.RunPriority > 100 {
+	if !in.By.Admin && !in.Site {
+		if err := speccheck.Ordinary(spec); err != nil {
+			return err
+		}
+	}
+	if x := spec.More(); x.RunPriority < 0 || x.RunPriority > 100 {
 		return core.Errorf(core.Invalid, "priority: %d must be from 0 to 100", x.RunPriority).Because("invalid_priority")
 	}
-	if spec.Nice < 0 && !in.By.Admin {
+	if spec.Nice < 0 && !in.By.Admin && !in.Site {
 		spec.Nice = 0 // as Slurm: only administrators may go up
 	}
 	// Its texts were checked as a submission's, and what was filled in since comes from the settings and the policy.

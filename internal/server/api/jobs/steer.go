@@ -242,7 +242,7 @@ func (a *Control) UpdateJob(_ http.ResponseWriter, r *http.Request, who *call.Ca
 		if len(live) > 1 && !applies(&in, j) {
 			continue
 		}
-		if err := a.update(r.Context(), who, j, ref.Tasks, &in); err != nil {
+		if err := a.askAndUpdate(r, who, j, ref.Tasks, &in); err != nil {
 			return nil, err
 		}
 		who.Changed(j)
@@ -369,6 +369,17 @@ func (a *Control) update(ctx context.Context, who *call.Caller, j *core.Job, tas
 		}
 	}
 	return nil
+}
+
+// askAndUpdate is update, with what the site's plug-ins make of the change of this job.
+func (a *Control) askAndUpdate(r *http.Request, who *call.Caller, j *core.Job, tasks taskset.Set,
+	in *client.Update,
+) error {
+	own := *in
+	if err := a.askChange(r, who, j, &own); err != nil {
+		return err
+	}
+	return a.update(r.Context(), who, j, tasks, &own)
 }
 
 // Release ends an interactive allocation.

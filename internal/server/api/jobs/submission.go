@@ -18,7 +18,8 @@ type submission struct {
 	specSize int    // bytes of its JSON
 	nul      bool   // some text holds a NUL byte
 
-	failUnfit bool // see Foreign
+	failUnfit bool   // see Foreign
+	told      string // what the site's plug-ins have to say to the submitter, lines
 }
 
 // decodeSubmit reads a submission. Script and environment are most of its bytes and are copied once, straight into

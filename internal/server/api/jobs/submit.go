@@ -21,6 +21,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/jobsubmit"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/wire/parcel"
 )
@@ -32,6 +33,7 @@ type Submissions struct {
 	Hub       *hub.Hub
 	HashKey   []byte // see Deps
 	Submitted prometheus.Counter
+	Plugins   *jobsubmit.Plugins // nil: none
 }
 
 // readSubmit reads a job that the caller wants, as theirs.
@@ -64,7 +66,7 @@ func (a *Submissions) Submit(w http.ResponseWriter, r *http.Request, who *call.C
 	if err != nil {
 		return nil, err
 	}
-	return nil, answerSubmit(w, done.ID, done.Duplicate, s.Run)
+	return nil, answerSubmit(w, done.ID, done.Duplicate, s)
 }
 
 // Foreign is a submission that another front end's handler has made, with what only such a handler may ask for.
@@ -113,6 +115,12 @@ func (a *Submissions) take(r *http.Request, who *call.Caller, s *submission) (*s
 			}
 		}
 	}
+	if a.Plugins.Active() {
+		if err := a.ask(r, who, s, in); err != nil {
+			return nil, err
+		}
+		in.Script, in.Env = s.script, s.env
+	}
 	spec.Script, spec.Env = a.hashOf(s.script), a.hashOf(s.env)
 	if spec.Extra == nil && len(s.Files) > 0 {
 		spec.Extra = &core.Extra{}
@@ -154,11 +162,12 @@ func (a *Submissions) take(r *http.Request, who *call.Caller, s *submission) (*s
 }
 
 // answerSubmit writes a client.Submitted.
-func answerSubmit(w http.ResponseWriter, id core.JobID, duplicate bool, run string) error {
+func answerSubmit(w http.ResponseWriter, id core.JobID, duplicate bool, s *submission) error {
 	o := jsontext.BeginObject(make([]byte, 0, 64))
 	o.Int("id", int64(id))
 	o.OmitBool("duplicate", duplicate)
-	o.OmitString("run", run)
+	o.OmitString("run", s.Run)
+	o.OmitString("warning", s.told)
 	call.WriteRaw(w, http.StatusOK, append(o.End(), '\n'))
 	return nil
 }

@@ -22,6 +22,11 @@ func (a *Submissions) Try(_ http.ResponseWriter, r *http.Request, who *call.Call
 		By: who.Identity, Spec: &s.Spec, Strict: s.Strict || a.Settings().Jobs.StrictSubmit,
 		Groups: a.groupsOf(s.Spec.UID, true),
 	}
+	if a.Plugins.Active() {
+		if err := a.ask(r, who, s, in); err != nil {
+			return nil, err
+		}
+	}
 	if err := a.endings(r.Context(), who, in); err != nil {
 		return nil, err
 	}

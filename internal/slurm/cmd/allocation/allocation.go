@@ -70,6 +70,7 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 		a.World.HintOfSubmit(ctx, a.Client, err)
 		return slurm.ExitError, false
 	}
+	a.World.Told(out, a.Asked.Ask.Quiet)
 	a.Job = strconv.FormatInt(int64(out.ID), 10)
 	wait, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -82,9 +82,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if err != nil {
 		return refused(ctx, w, c, err, &r.Spec)
 	}
-	if out.Warning != "" && !r.Ask.Quiet {
-		w.Infof("%s", out.Warning)
-	}
+	w.Told(out, r.Ask.Quiet)
 	switch {
 	case r.Ask.Parsable:
 		fmt.Fprintln(w.Out, strings.TrimSuffix(fmt.Sprintf("%d;%s", out.ID, cluster), ";"))

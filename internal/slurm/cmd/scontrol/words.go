@@ -14,6 +14,7 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/errno"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
 )
@@ -69,7 +70,7 @@ func (s controlVerbs) errorText(_ context.Context, args []string) int {
 		fmt.Fprintf(s.w.Err, "numeric arguments required for keyword:%s\n", s.verb)
 		return slurm.ExitError
 	}
-	text := slurm.NumberText(int(n))
+	text := errno.Text(int(n))
 	switch {
 	case n == 0:
 		text = "No error"
