@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/cli/jobs"
 	"bireme.dev/bireme/internal/cli/moving"
+	"bireme.dev/bireme/internal/cli/moving/slurmsite"
 	"bireme.dev/bireme/internal/cli/nodes"
 	"bireme.dev/bireme/internal/cli/simulate"
 	"bireme.dev/bireme/internal/cli/stock"
@@ -107,7 +108,7 @@ func (a *App) root() *cobra.Command {
 	add("run", stock.Commands(&a.App)...)
 	add("cluster", nodes.Commands(&a.App)...)
 	add("cluster", admin.Commands(&a.App)...)
-	add("cluster", moving.ImportCommand(&a.App, a.Exe))
+	add("cluster", moving.ImportCommand(&a.App, a.Exe), slurmsite.MigrateCommand(&a.App, a.Exe))
 	add("self", a.loginCommand(), a.whoamiCommand(), simulate.Command(&a.App), a.linksCommand(), a.manCommand(),
 		a.versionCommand())
 	a.completions(root)
