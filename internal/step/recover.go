@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +19,17 @@ import (
 
 // recovery cleans up after a keeper that died in the same directory.
 type recovery struct{ k *Keeper }
+
+// filesWait is how long the start waits for the files of runs to be removed from their users' homes.
+const filesWait = 10 * time.Second
+
+func (r recovery) removeFiles() {
+	ctx, cancel := context.WithTimeout(context.Background(), filesWait)
+	defer cancel()
+	if err := r.k.files.RemoveAll(ctx); err != nil {
+		r.k.log.Warn("clean up after the keeper before", "err", err)
+	}
+}
 
 // recover cleans up after a keeper that died here, and takes over what it had to tell.
 func (r recovery) recover() error {
@@ -43,9 +55,7 @@ func (r recovery) recover() error {
 			lost[key] = r.lost(key, e.Launch)
 		}
 	}
-	if err := k.files.RemoveAll(); err != nil {
-		k.log.Warn("clean up after the keeper before", "err", err)
-	}
+	r.removeFiles()
 	// Before the ends are recorded: they say that the job is gone, and then nobody would look for its directories.
 	for ref, rec := range k.journal.Jobs {
 		if err := r.sweepLost(ref, rec); err != nil {

@@ -7,13 +7,16 @@ package files
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -224,6 +227,9 @@ func (r *Records) remove(path string) error {
 	user := r.lock(rec.Identity.UID)
 	user.Lock()
 	defer user.Unlock()
+	if rec, err = read(path); err != nil { // another job of the user may have left it something since
+		return err
+	}
 	if err := os.Remove(path); err != nil {
 		return err
 	}
@@ -276,8 +282,9 @@ func (r *Records) leave(uid uint32, made map[string]bool) error {
 	return nil
 }
 
-// RemoveAll removes what is left of all jobs: their keeper died.
-func (r *Records) RemoveAll() error {
+// RemoveAll removes what is left of all jobs, whose keeper died. It waits until ctx ends: a home on a file server that
+// does not answer holds up nobody but later jobs of its user that bring files, which wait for their turn.
+func (r *Records) RemoveAll(ctx context.Context) error {
 	list, err := os.ReadDir(r.dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -285,10 +292,27 @@ func (r *Records) RemoveAll() error {
 		}
 		return err
 	}
-	var faults []error
+	type end struct {
+		job string
+		err error
+	}
+	ends := make(chan end, len(list))
+	left := map[string]bool{}
 	for _, e := range list {
-		if err := r.remove(filepath.Join(r.dir, e.Name())); err != nil {
-			faults = append(faults, fmt.Errorf("files of job %s: %w", e.Name(), err))
+		left[e.Name()] = true
+		go func() { ends <- end{e.Name(), r.remove(filepath.Join(r.dir, e.Name()))} }()
+	}
+	var faults []error
+	for len(left) > 0 {
+		select {
+		case e := <-ends:
+			delete(left, e.job)
+			if e.err != nil {
+				faults = append(faults, fmt.Errorf("files of job %s: %w", e.job, e.err))
+			}
+		case <-ctx.Done():
+			jobs := strings.Join(slices.Sorted(maps.Keys(left)), ", ")
+			return errors.Join(append(faults, fmt.Errorf("files of jobs %s are still being removed", jobs))...)
 		}
 	}
 	return errors.Join(faults...)

@@ -1,9 +1,11 @@
 package files
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"bireme.dev/bireme/internal/wire"
@@ -62,7 +64,7 @@ func TestRecords(t *testing.T) {
 	if err := lay(a, "x"); err != nil {
 		t.Fatal(err)
 	}
-	if err := Open(dir, plainly).RemoveAll(); err != nil || there(filepath.Dir(file)) {
+	if err := Open(dir, plainly).RemoveAll(t.Context()); err != nil || there(filepath.Dir(file)) {
 		t.Errorf("left after a death: %v, %v", there(filepath.Dir(file)), err)
 	}
 }
@@ -82,7 +84,7 @@ func TestCutRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Open(dir, plainly).RemoveAll(); err != nil || there(made) {
+	if err := Open(dir, plainly).RemoveAll(t.Context()); err != nil || there(made) {
 		t.Errorf("%v, %v", there(made), err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -135,5 +137,51 @@ func TestOwnFolder(t *testing.T) {
 	left, err := os.ReadDir(home)
 	if err != nil || len(left) != 1 || left[0].Name() != "one" {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestRemoveAllOfHungHome: a home that does not answer holds up neither the caller nor other users' files, and its
+// files go when it answers again.
+func TestRemoveAllOfHungHome(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "files")
+	homes := map[uint32]string{1: t.TempDir(), 2: t.TempDir()}
+	before := Open(dir, plainly)
+	for uid, home := range homes {
+		for n := range 3 { // jobs that share their file
+			ref := wire.JobRef{Job: int64(10*uid) + int64(n), Attempt: 1}
+			if _, err := before.Lay(ref, Owner{Identity: wire.Identity{UID: uid}}, pack(t, "x"), home); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	answers, gone := make(chan struct{}), make(chan uint32, 6)
+	r := Open(dir, func(o Owner, f func() error) error {
+		if o.Identity.UID == 1 {
+			<-answers
+		}
+		err := f()
+		gone <- o.Identity.UID
+		return err
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for range 3 {
+			<-gone // of user 2: nobody else's come before answers
+		}
+		cancel()
+	}()
+	if err := r.RemoveAll(ctx); err == nil || !strings.Contains(err.Error(), "files of jobs 10.1") {
+		t.Errorf("it says %v", err)
+	}
+	if there(filepath.Join(homes[2], "d")) {
+		t.Error("the files of another user are left")
+	}
+	close(answers)
+	for range 3 {
+		<-gone
+	}
+	if there(filepath.Join(homes[1], "d")) {
+		t.Error("the files are left after the home answered")
 	}
 }
