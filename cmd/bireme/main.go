@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/cli"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/slurm/multicall"
+	"bireme.dev/bireme/internal/slurm/x11"
 )
 
 // dstackName is the name under which this program takes the options of dstack's CLI.
@@ -31,6 +32,9 @@ func run(argv []string) int {
 		if argv[1] == "--version" && filepath.Base(argv[0]) != dstackName {
 			fmt.Println("bireme", version)
 			return 0
+		}
+		if argv[1] == x11.Command {
+			return x11.Main(argv[2:])
 		}
 		if code, ok := multicall.Main(argv[1], argv[2:]); ok {
 			return code

@@ -1,6 +1,8 @@
 package slurm
 
 import (
+	"slices"
+	"strings"
 	"sync"
 
 	"bireme.dev/bireme/internal/core"
@@ -592,8 +594,14 @@ var options = sync.OnceValue(func() []Option {
 		},
 		{
 			Long: "x11", Arg: optional, Tools: Salloc | Srun, Value: "all|first|last",
-			Help: "show windows of the nodes here",
-			set:  refuse("x11", "ssh -X to a node of the job carries X11 where the site allows it"),
+			Help: "show windows of the nodes here", set: func(r *Request, v string) error {
+				if r.Step.X11 = strings.ToLower(v); v == "" {
+					r.Step.X11 = "all"
+				} else if !slices.Contains([]string{"all", "batch", "first", "last"}, r.Step.X11) {
+					return r.invalidHint("x11", "all, first or last")
+				}
+				return nil
+			},
 		},
 
 		{

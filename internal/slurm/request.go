@@ -67,6 +67,7 @@ type StepWish struct {
 	HetGroup                                 string // --het-group as it was given
 	MultiProg                                bool   // the program is a file that says what each task runs
 	MPI                                      string
+	X11                                      string // whose windows are shown: all, first, last, batch; empty: nobody's
 	// copy the program there first; "": into the folder the step runs in; nil: do not
 	Bcast                                         *string
 	Prolog, Epilog                                string // programs run before and after the step, where srun is

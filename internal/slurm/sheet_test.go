@@ -121,10 +121,11 @@ var commonRows = []sheetRow{
 	{"contiguous", all, "", "", "spec.extra.contiguous=true"},
 	{"wckey", all, "key", "", "spec.extra.wckey=key"},
 	{"clusters", all, "anchor", "", "ask.Clusters.0=anchor"},
+	{"x11", slurm.Salloc | slurm.Srun, "first", "", "step.X11=first"},
 }
 
 // refused are the options of these groups that do not work, with a value that they would take.
-var refused = map[string]string{"x11": ""}
+var refused = map[string]string{}
 
 // rare are the options of Slurm's remaining groups: they work, or are refused by name.
 var rare = strings.Fields(

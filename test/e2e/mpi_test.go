@@ -58,7 +58,7 @@ func TestMPI(t *testing.T) {
 	if out.Code != 7 || !strings.Contains(out.Err, "Job step aborted") || strings.Contains(out.Out, "after") {
 		t.Errorf("abort: %v", out)
 	}
-	// Ranks that are dealt out in turn have neighbours on the other node.
+	// Ranks that are dealt out in turn have neighbors on the other node.
 	got := p.In(c.Work).Run("srun", "--mpi=pmix", "-N2", "-n4", "-m", "cyclic", "./ring-openmpi")
 	if !strings.Contains(got, "rank 1 of 4 on n2: sum 6, from 0") {
 		t.Errorf("cyclic:\n%s", got)

@@ -23,7 +23,7 @@ func TestSteps(t *testing.T) {
 		"share": shareAllocation, "wait for others": waitForSteps, "programs": programsByRank, "components": overComponents,
 		"binding": bindAsIf, "gpus": gpusOfTasks, "ends": endsOfTasks, "input": inputOfTasks,
 		"terminal": terminalOfTask, "interrupt": interrupted,
-		"broadcast": broadcast, "relayed": relayed, "attach": watchStep,
+		"broadcast": broadcast, "relayed": relayed, "attach": watchStep, "windows": windows,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, c.For(t)) })
 	}

@@ -19,7 +19,8 @@ func (w *writer) kval(key string, t uint16, add func()) {
 	add()
 }
 
-func (w *writer) kvUint32(key string, v uint32)   { w.kval(key, typeUint32, func() { w.uint32(v) }) }
+func (w *writer) kvUint32(key string, v uint32) { w.kval(key, typeUint32, func() { w.uint32(v) }) }
+
 func (w *writer) kvUint16(key string, v uint16)   { w.kval(key, typeUint16, func() { w.uint16(v) }) }
 func (w *writer) kvRank(key string, v uint32)     { w.kval(key, typeRank, func() { w.uint32(v) }) }
 func (w *writer) kvString(key, v string)          { w.kval(key, typeString, func() { w.string(v) }) }

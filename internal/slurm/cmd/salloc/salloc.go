@@ -20,6 +20,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/cmd/allocation"
+	"bireme.dev/bireme/internal/slurm/cmd/display"
 )
 
 // run is one salloc.
@@ -57,6 +58,10 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	}
 	if err := w.Verbose(r); err != nil {
 		return w.Complain(err)
+	}
+	if err := display.Check(w, r.Step.X11); err != nil {
+		w.Errorf("%v", err)
+		return display.Exit
 	}
 	for _, part := range all {
 		if part.Spec.Name == "" {
@@ -186,6 +191,15 @@ func (s *run) work(ctx context.Context, jobs []*core.Job, seq int64, signals <-c
 		own = slurm.SallocHetEnv(jobs, cluster)
 	}
 	c.Env = slurm.MergeEnv(slurm.WithoutJob(s.w.Environ), own)
+	if s.r.Step.X11 != "" {
+		vars, stop, err := display.Start(s.w, s.ask.Job, s.r.Step.X11, len(jobs[0].Alloc.Nodes))
+		if err != nil {
+			s.w.Errorf("%v", err)
+			return core.Exit{Code: 1}, false
+		}
+		defer stop()
+		c.Env = append(c.Env, display.Pass(vars))
+	}
 	if dir := s.r.Spec.IO.WorkDir; dir != "" {
 		c.Dir = dir
 	}

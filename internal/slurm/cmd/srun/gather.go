@@ -38,7 +38,7 @@ func (p *pump) pass(ctx context.Context, part int, m wire.StepMeet, payload []by
 	kind, rest, _ := strings.Cut(m.Op, "/")
 	switch {
 	case m.Op == wire.MeetAbort:
-		p.gathers.abort = cmp.Or(int32(m.N&0xff), p.gathers.abort)
+		p.gathers.abort = cmp.Or(p.gathers.abort, int32(m.N&0xff)) // others may end because of the first
 		p.abort(ctx)
 		return nil
 	case kind != "fence": // a question to whoever has the answer, or the answer

@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/cmd/allocation"
+	"bireme.dev/bireme/internal/slurm/cmd/display"
 	"bireme.dev/bireme/internal/slurm/mpi"
 )
 
@@ -67,6 +68,10 @@ func start(ctx context.Context, w *cmd.World, args []string, cast cmd.Func) int 
 	}
 	if err := w.Verbose(r); err != nil {
 		return w.Complain(err)
+	}
+	if err := display.Check(w, r.Step.X11); err != nil {
+		w.Errorf("%v", err)
+		return display.Exit
 	}
 	for _, p := range parts {
 		if err := p.finish(w); err != nil {

@@ -51,9 +51,15 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 	for i := range ask.Het {
 		asks = append(asks, &ask.Het[i])
 	}
+	vars, stop, err := s.windows(ctx)
+	if err != nil {
+		s.w.Errorf("%s", slurm.ErrorText(err))
+		return slurm.ExitError, failed
+	}
+	defer stop()
 	for i, a := range asks {
 		a.Direct = doors[i].direct()
-		a.Env = slurm.MergeEnv(a.Env, doors[0].vars())
+		a.Env = slurm.MergeEnv(slurm.MergeEnv(a.Env, doors[0].vars()), vars)
 	}
 	made, err := s.create(ctx, ask, sig)
 	if errors.Is(err, errGivenUp) {
