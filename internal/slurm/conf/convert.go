@@ -40,6 +40,9 @@ type converter struct {
 	faults []Fault
 	// for partitions that say nothing; 0: no limit
 	maxMemPerNode, maxMemPerCPU config.Size
+	all                         config.Partition // what else partitions have that say nothing of it
+
+	declared map[string]bool // the names of all nodes
 
 	once bool // the health program is run when an agent starts, and not again
 }
@@ -65,6 +68,7 @@ func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 		cfg.Health.Interval = 0
 	}
 	v.nodes()
+	v.downNodes()
 	v.devices()
 	v.partitions()
 	v.cgroup()
@@ -192,7 +196,7 @@ func toSize(at func(*config.Config) *config.Size) set {
 }
 
 func (v *converter) nodes() {
-	v.cfg.Nodes = nil
+	v.cfg.Nodes, v.declared = nil, map[string]bool{}
 	for i := range v.conf.Nodes {
 		n := &v.conf.Nodes[i]
 		if len(n.Names) == 0 {
@@ -220,6 +224,9 @@ func (v *converter) nodes() {
 		}
 		if out.Memory == 0 {
 			out.Memory = config.Size(core.MiB)
+		}
+		for _, name := range n.Names {
+			v.declared[name] = true
 		}
 		out.Gres = v.placed(&out, n.Names)
 		v.cfg.Nodes = append(v.cfg.Nodes, out)

@@ -95,9 +95,9 @@ func TestApplyBad(t *testing.T) {
 		"KillWait=soon\n":                              "KillWait=soon: expected a number",
 		"NodeName=a CPUs=x\n":                          "CPUs=x: expected a number",
 		"NodeName=a CPUs=5 Sockets=2 CoresPerSocket=4": "CPUs=5; 2 sockets",
-		"PartitionName=p Nodes=a State=SIDEWAYS\n":     "State=SIDEWAYS: expected UP, DOWN",
+		"PartitionName=p State=SIDEWAYS\n":             "State=SIDEWAYS: expected UP, DOWN",
 		"PriorityType=priority/best\n":                 "priority/basic or",
-		"PartitionName=p Nodes=a MaxTime=1:2:3:4\n":    "MaxTime=1:2:3:4: ",
+		"PartitionName=p MaxTime=1:2:3:4\n":            "MaxTime=1:2:3:4: ",
 	} {
 		c, err := ReadFS(fstest.MapFS{"slurm.conf": {Data: []byte(text)}}, "slurm.conf")
 		if err != nil {

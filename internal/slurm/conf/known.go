@@ -92,6 +92,30 @@ var known = map[string]set{
 		return nil
 	},
 	"jobsubmitplugins": submitPlugins,
+	"overtimelimit": func(v *converter, s Setting) (err error) {
+		v.all.OverTime, err = overTime(s.Value)
+		return err
+	},
+	"disablerootjobs": func(v *converter, s Setting) (err error) {
+		v.all.NoRoot, err = yes(s.Value)
+		return err
+	},
+	"defmempernode": func(v *converter, s Setting) (err error) {
+		v.all.DefMemPerNode, err = mebibytes(s.Value)
+		return err
+	},
+	"defcpupergpu": func(v *converter, s Setting) error {
+		n, err := integer(s.Value, 1<<20)
+		v.all.DefCPUsPerGPU = int32(n)
+		return err
+	},
+	"defmempergpu": func(v *converter, s Setting) (err error) {
+		v.all.DefMemPerGPU, err = mebibytes(s.Value)
+		return err
+	},
+	"jobdefaults": func(v *converter, s Setting) error {
+		return JobDefaults(s.Value, &v.all.DefCPUsPerGPU, &v.all.DefMemPerGPU)
+	},
 	"enforcepartlimits": func(v *converter, s Setting) error {
 		v.cfg.Jobs.StrictSubmit = strings.EqualFold(s.Value, "ALL") || strings.EqualFold(s.Value, "ANY") ||
 			strings.EqualFold(s.Value, "YES")

@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm/conf/keys"
 )
 
@@ -31,7 +32,51 @@ func (v *converter) partitions() {
 		if out.MaxMemPerNode == 0 && out.MaxMemPerCPU == 0 {
 			out.MaxMemPerNode, out.MaxMemPerCPU = v.maxMemPerNode, v.maxMemPerCPU
 		}
+		v.common(&out, p)
+		v.checkNodes(&out, p)
 		v.cfg.Partitions = append(v.cfg.Partitions, out)
+	}
+}
+
+// common gives a partition what slurm.conf says of all, where its line says nothing of it.
+func (v *converter) common(out *config.Partition, p *Partition) {
+	says := func(keys ...string) bool {
+		return slices.ContainsFunc(keys, func(k string) bool { _, ok := p.Get(k); return ok })
+	}
+	if !says("OverTimeLimit") {
+		out.OverTime = v.all.OverTime
+	}
+	if !says("DisableRootJobs") {
+		out.NoRoot = v.all.NoRoot
+	}
+	if !says("DefMemPerNode", "DefMemPerCPU") {
+		out.DefMemPerNode = v.all.DefMemPerNode
+	}
+	if !says("DefCPUPerGPU", "JobDefaults") {
+		out.DefCPUsPerGPU = v.all.DefCPUsPerGPU
+	}
+	if !says("DefMemPerGPU", "JobDefaults") {
+		out.DefMemPerGPU = v.all.DefMemPerGPU
+	}
+}
+
+// checkNodes refuses a partition over nodes that no NodeName line has, as Slurm does.
+func (v *converter) checkNodes(out *config.Partition, p *Partition) {
+	if out.Nodes == core.NoNodes || strings.EqualFold(out.Nodes, "ALL") {
+		return
+	}
+	names, err := hostlist.Expand(out.Nodes, maxNames)
+	if err != nil {
+		return // it was told
+	}
+	var missing []string
+	for _, name := range names {
+		if !v.declared[name] {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		v.fault(p.Where, "partition %s: there is no node %s: no NodeName line has it", p.Name, hostlist.Fold(missing))
 	}
 }
 
