@@ -68,6 +68,11 @@ func (d *description) options() ([]string, error) {
 			d.used[name] = true
 		}
 	}
+	for _, name := range []string{"minimum_nodes", "maximum_nodes", "minimum_cpus", "temporary_disk_per_node"} {
+		if n := d.in.Number(name); n.IsSet() && !n.IsInfinite() && n.Whole() < 0 {
+			return nil, badField(name, strconv.FormatInt(n.Whole(), 10))
+		}
+	}
 	d.sizes()
 	d.times()
 	d.gres()

@@ -192,7 +192,14 @@ func cancelJobs(c *Call) (*schema.Record, error) {
 	ask := &client.Cancel{
 		IDs: in.List("jobs"), Projects: one("account"), Names: one("job_name"), Partitions: one("partition"),
 		QOS: one("qos"), Reservations: one("reservation"), States: in.List("job_state"), WCKeys: one("wckey"),
-		Nodes: nodes, Users: append(one("user_name"), one("user_id")...),
+		Nodes: nodes, Users: one("user_name"),
+	}
+	if id := in.Text("user_id"); id != "" {
+		name, err := c.userOf(id)
+		if err != nil {
+			return nil, err
+		}
+		ask.Users = append(ask.Users, name)
 	}
 	if err := c.killFlags(ask, in.List("flags")); err != nil {
 		return nil, err
@@ -214,6 +221,24 @@ func cancelJobs(c *Call) (*schema.Record, error) {
 		return nil, err
 	}
 	return schema.New("openapi_kill_jobs_resp").Set("status", statuses(done)), nil
+}
+
+// userOf finds the user of a uid. A name stands for itself.
+func (c *Call) userOf(id string) (string, error) {
+	uid, err := strconv.ParseUint(id, 10, 32)
+	if err != nil {
+		return id, nil
+	}
+	list, err := c.api.Client.Users(c.Context)
+	if err != nil {
+		return "", err
+	}
+	for i := range list.Users {
+		if u := &list.Users[i]; u.UID != nil && uint64(*u.UID) == uid {
+			return string(u.Name), nil
+		}
+	}
+	return "", fail(http.StatusBadRequest, errno.NothingFound, "Nothing found with query", "no user has uid "+id)
 }
 
 // ids of a change's answer.

@@ -106,6 +106,10 @@ func (c *Call) submit(parts []schema.Input, script string, open bool) (*client.S
 		if i == 0 {
 			ask.Spec = *spec
 		} else {
+			if spec.Extra == nil {
+				spec.Extra = &core.Extra{}
+			}
+			spec.Extra.HetApart = true // as of sbatch: no two components share a node
 			ask.Components = append(ask.Components, *spec)
 		}
 	}

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -86,6 +87,7 @@ func (a *Base) End(rt *Route, r *http.Request, who *Caller, err error) error {
 	switch {
 	case refused, rt.Audit.When == Always && !errors.Is(err, ErrAnswered):
 	case t != nil && t.touched > 0:
+	case who != nil && who.Actor != nil && rt.Audit.Action != "" && rt.Method != http.MethodGet && err == nil:
 	default:
 		return err
 	}
@@ -93,7 +95,7 @@ func (a *Base) End(rt *Route, r *http.Request, who *Caller, err error) error {
 	if who == nil && !rt.Open {
 		e.Action, e.Detail = "sign-in", rt.Method+" "+r.URL.Path
 	}
-	if err != nil || who == nil || !who.Admin || rt.Method == http.MethodGet {
+	if err != nil || who == nil || !who.Admin && who.Actor == nil || rt.Method == http.MethodGet {
 		a.Audit.Note(e)
 		return err
 	}
@@ -132,6 +134,9 @@ func (a *Base) AuditEntry(rt *Route, r *http.Request, who *Caller, err error) *c
 			e.Object = t.Object
 		}
 		e.Owner = t.Owner
+		if by := who.Actor; by != nil { // the administrator did it, as the user whose things it changed
+			e.User, e.UID, e.Owner = by.User, int64(by.UID), cmp.Or(t.Owner, who.User)
+		}
 		if t.detail != nil {
 			e.Detail = string(t.detail.text)
 		}

@@ -416,7 +416,7 @@ func (a *Identity) actAs(ctx context.Context, who *call.Caller, name string) (*c
 		a.Tokens.bearer(other, t, who.Prior)
 	}
 	other.Untrusted = who.Untrusted
-	other.Until = who.Until
+	other.Until, other.Actor = who.Until, &who.Identity
 	return other, nil
 }
 
