@@ -7,7 +7,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/getopt"
 )
 
-// Slurm's commands have four forms of --help and --usage. People and programs look for their fixed lines, so each
+// Slurm's commands have six forms of --help and --usage. People and programs look for their fixed lines, so each
 // command keeps its form; the texts in between are our own.
 var styles = map[string]struct{ help, usage func(*Page) string }{
 	"squeue": {(*Page).listHelp, (*Page).listUsage}, "sinfo": {(*Page).listHelp, (*Page).listUsage},
@@ -16,7 +16,10 @@ var styles = map[string]struct{ help, usage func(*Page) string }{
 	"scontrol": {(*Page).wordHelp, (*Page).wordHelp}, "sacctmgr": {(*Page).wordHelp, (*Page).wordHelp},
 	"sreport": {(*Page).wordHelp, (*Page).wordHelp},
 	"sacct":   {(*Page).colonHelp, (*Page).shortUsage}, "sstat": {(*Page).colonHelp, (*Page).shortUsage},
-	"sshare": {(*Page).orHelp, (*Page).orHelp},
+	"sshare":  {(*Page).orHelp, (*Page).orHelp},
+	"sattach": {(*Page).stepHelp, (*Page).stepUsage}, "sbcast": {(*Page).stepHelp, (*Page).stepUsage},
+	"sbatch": {(*Page).submitHelp, (*Page).submitUsage}, "salloc": {(*Page).submitHelp, (*Page).submitUsage},
+	"srun": {(*Page).submitHelp, (*Page).submitUsage},
 }
 
 // Styled reports whether a command has Slurm's form of help.

@@ -46,12 +46,20 @@ func Of(name string, p *getopt.Parser) *Page {
 
 var pages = sync.OnceValue(func() map[string]Page {
 	return map[string]Page{
-		"sbatch": {Use: "[OPTION...] SCRIPT [ARG...]", About: "Submits a batch script. It is read from standard " +
-			"input if none is named; lines that begin with #SBATCH hold options."},
-		"salloc": {Use: "[OPTION...] [COMMAND [ARG...]]", About: "Gets nodes and runs a command, or a shell, beside " +
-			"them. They are given back when it ends."},
-		"srun": {Use: "[OPTION...] COMMAND [ARG...]", About: "Runs tasks on nodes. In a job it makes a step of it; " +
-			"outside it gets nodes first."},
+		"sbatch": {
+			Use: "[OPTIONS(0)...] [ : [OPTIONS(N)...]] script(0) [args(0)...]",
+			About: "Submits a batch script. It is read from standard input if none is named; lines that begin with " +
+				"#SBATCH hold options.",
+		},
+		"salloc": {
+			Use:   "[OPTIONS(0)...] [ : [OPTIONS(N)]] [command(0) [args(0)...]]",
+			About: "Gets nodes and runs a command, or a shell, beside them. They are given back when it ends.",
+		},
+		"srun": {
+			Use: "[OPTIONS(0)... [executable(0) [args(0)...]]] [ : [OPTIONS(N)...]] " +
+				"executable(N) [args(N)...]",
+			About: "Runs tasks on nodes. In a job it makes a step of it; outside it gets nodes first.",
+		},
 		"squeue": {About: "Lists jobs that wait or run, and those that ended a moment ago."},
 		"sinfo":  {About: "Lists partitions and nodes, and how they are."},
 		"sacct":  {About: "Lists jobs and their steps, also those that ended long ago."},
@@ -105,8 +113,8 @@ For example: sacctmgr -i add account physics parent=root
              sacctmgr -i modify user ann set maxjobs=10
              sacctmgr show assoc tree format=account,user,share`,
 		},
-		"sbcast":  {Use: "[OPTION...] SOURCE DEST", About: "Copies a file to all nodes of a job."},
-		"sattach": {Use: "[OPTION...] JOB.STEP", About: "Joins the streams of a step that runs."},
+		"sbcast":  {Use: "[OPTIONS] SOURCE DEST", About: "Copies a file to all nodes of a job."},
+		"sattach": {Use: "[options] <jobid.stepid>", About: "Joins the streams of a step that runs."},
 		"scrontab": {Use: "[OPTION...] [FILE|-]", About: "Shows and changes the jobs that come again by the clock. A " +
 			"line #SCRON holds options of sbatch for the entry below it."},
 	}

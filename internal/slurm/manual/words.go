@@ -11,8 +11,9 @@ type wordCommand struct {
 
 var words = sync.OnceValue(func() map[string]wordCommand {
 	return map[string]wordCommand{
-		"scontrol": {commands: scontrolWords, entities: `"burstbuffer", "config", "federation", "hostlist", ` +
-			`"hostlistsorted", "hostnames", "job", "licenses", "node", "partition", "reservation", "step", or "topology"`},
+		"scontrol": {commands: scontrolWords, entities: `"aliases", "bbstat", "burstbuffer", "config", "daemons", ` +
+			`"dwstat", "federation", "frontend", "hostlist", "hostlistsorted", "hostnames", "job", "licenses", "node", ` +
+			`"partition", "reservation", "slurmd", "step", or "topology"`},
 		"sacctmgr": {commands: sacctmgrWords, entities: `"account", "association", "cluster", "configuration", ` +
 			`"coordinator", "event", "federation", "job", "problem", "qos", "reservation", "resource", "RunawayJobs", ` +
 			`"stats", "transaction", "tres", "user", or "wckey"`, more: sacctmgrSpecs},
@@ -21,13 +22,25 @@ var words = sync.OnceValue(func() map[string]wordCommand {
 })
 
 var scontrolWords = [][2]string{
+	{"abort", "refused: the server is stopped where it was started"},
+	{"all", "show hidden partitions too"},
 	{"cancel_reboot <nodes>", "undo a reboot that has not begun"},
+	{"cluster <name>", "commands are for this cluster; there is one"},
+	{"completing", "jobs that have ended and still hold nodes"},
 	{"create <ENTITY> <SPECS>", "make a reservation, a partition or a node"},
 	{"delete <ENTITY>=<ID>", "delete a reservation, a partition or a node"},
+	{"details", "more of each record"},
+	{"errnumstr <number>", "what the number of an error means"},
 	{"exit", "end scontrol"},
+	{"fsdampeningfactor <n>", "refused: a setting of the server"},
+	{"getent <node>", "users that nss_slurm serves on a node: none"},
 	{"help", "print this text"},
+	{"hide", "do not show hidden partitions"},
 	{"hold <jobs>", "keep jobs from starting"},
-	{"notify <job> <message>", "send a message to a job"},
+	{"listpids [job[.step] [node]]", "processes of steps on this node"},
+	{"notify <job> <message>", "refused: not there yet"},
+	{"oneliner", "a line a record"},
+	{"pidinfo <pid>", "the job of a process and the time it has left"},
 	{"ping", "whether the server answers"},
 	{"quit", "end scontrol"},
 	{"reboot [ASAP] <nodes>", "reboot nodes when they are idle, or drain them first"},
@@ -37,9 +50,12 @@ var scontrolWords = [][2]string{
 	{"requeuehold <jobs>", "put jobs back in the queue and hold them"},
 	{"resume <jobs>", "continue jobs that are suspended"},
 	{"show <ENTITY> [<ID>]", "show records"},
-	{"shutdown", "end the server and the nodes' daemons"},
+	{"schedloglevel <level>", "refused: a setting of the server"},
+	{"setdebug <level>", "refused: a setting of the server"},
+	{"setdebugflags [+|-]<flag>", "refused: a setting of the server"},
+	{"shutdown", "refused: the server is stopped where it was started"},
 	{"suspend <jobs>", "stop jobs for a while"},
-	{"takeover", "make a standby server lead"},
+	{"takeover", "refused: a standby server leads by itself"},
 	{"token [lifespan=s]", "make a token for the REST interface"},
 	{"top <jobs>", "put jobs before the others of their user"},
 	{"uhold <jobs>", "hold jobs so that their users may release them"},
