@@ -31,6 +31,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/strigger"
 	"bireme.dev/bireme/internal/slurm/getopt"
 	"bireme.dev/bireme/internal/slurm/manual"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 // command is a Slurm command: what runs it, and the table of its options if it has one of its own.
@@ -126,6 +127,7 @@ func Main(name string, args []string) (code int, ok bool) {
 		defer stop()
 	}
 	w := cmd.Real(name)
+	report.SetTimeFormat(w.Getenv("SLURM_TIME_FORMAT"))
 	if c.listing {
 		w.Out, w.Err = &plain.Writer{W: w.Out}, &plain.Writer{W: w.Err}
 	}

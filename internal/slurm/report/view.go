@@ -138,14 +138,6 @@ func taskList(tasks string, room int) string {
 	return grammar.FormatArray(a.Tasks, a.Throttle, room)
 }
 
-// TimeText is a moment as Slurm prints it, or what stands for none.
-func TimeText(t core.Time, none string) string {
-	if t == 0 {
-		return none
-	}
-	return t.Go().Format("2006-01-02T15:04:05")
-}
-
 // minutes turns a limit into what grammar's formatters take.
 func minutes(s core.Seconds) int64 {
 	switch {

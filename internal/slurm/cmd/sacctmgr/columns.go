@@ -310,7 +310,7 @@ var columns = []column{
 	}},
 	{"PreemptMode", "PreemptMode", 11, func(r *row) string { return orName(string(r.qos().PreemptMode), "cluster") }},
 	{"Flags", "Flags", 20, func(r *row) string { return flagsText(r.qos().Flags) }},
-	{"UsageThres", "UsageThres", 10, func(r *row) string {
+	{"UsageThreshold", "UsageThres", 10, func(r *row) string {
 		if r.qos().UsageThreshold == 0 {
 			return ""
 		}
