@@ -74,30 +74,30 @@ func TestMail(t *testing.T) {
 
 	id := submit("ALL", "ann@elsewhere", nil)
 	key := n.AwaitLaunch(id, 1, wire.BatchStep)
-	want("BEGIN -s Slurm Job_id=1 Name=deep Began, Queued time 00:00:00 ann@elsewhere")
+	want("Began -s Slurm Job_id=1 Name=deep Began, Queued time 00:00:00 ann@elsewhere")
 	n.End(key, nil)
-	want("END -s Slurm Job_id=1 Name=deep Ended, Run time 00:00:00, COMPLETED, ExitCode 0 ann@elsewhere")
+	want("Ended -s Slurm Job_id=1 Name=deep Ended, Run time 00:00:00, COMPLETED, ExitCode 0 ann@elsewhere")
 
 	id = submit("FAIL", "bob", nil)
 	n.End(n.AwaitLaunch(id, 1, wire.BatchStep), func(x *wire.Exited) { x.ExitCode = 3 })
-	want("FAIL -s Slurm Job_id=2 Name=deep Failed, Run time 00:00:00, FAILED, ExitCode 3 bob@site.example")
+	want("Failed -s Slurm Job_id=2 Name=deep Failed, Run time 00:00:00, FAILED, ExitCode 3 bob@site.example")
 
 	id = submit("BEGIN,END", "bob", func(in *client.Submit) { in.Spec.Array = "1-2" })
 	one := n.AwaitLaunch(id+1, 1, wire.BatchStep)
-	want("BEGIN -s Slurm Array Summary Job_id=3_* (3) Name=deep Began, Queued time 00:00:00 bob@site.example")
+	want("Began -s Slurm Array Summary Job_id=3_* (3) Name=deep Began, Queued time 00:00:00 bob@site.example")
 	two := n.AwaitLaunch(id, 1, wire.BatchStep)
 	n.End(one, func(x *wire.Exited) { x.ExitCode = 1 })
 	n.End(two, nil)
-	want("END -s Slurm Array Summary Job_id=3_* (3) Name=deep Ended, Mixed, ExitCode [0-1] bob@site.example")
+	want("Ended -s Slurm Array Summary Job_id=3_* (3) Name=deep Ended, Mixed, ExitCode [0-1] bob@site.example")
 
 	id = submit("END,ARRAY_TASKS", "bob", func(in *client.Submit) { in.Spec.Array = "7" })
 	n.End(n.AwaitLaunch(id, 1, wire.BatchStep), nil)
-	want("END -s Slurm Array Task Job_id=5_7 (5) Name=deep Ended, Run time 00:00:00, COMPLETED, ExitCode 0 " +
+	want("Ended -s Slurm Array Task Job_id=5_7 (5) Name=deep Ended, Run time 00:00:00, COMPLETED, ExitCode 0 " +
 		"bob@site.example")
 
 	failed := submit("NONE", "", nil)
 	waits := submit("ALL", "ann", func(in *client.Submit) { in.Spec.Extra.Dependency = coretest.Dependency("afterok:6") })
 	n.End(n.AwaitLaunch(failed, 1, wire.BatchStep), func(x *wire.Exited) { x.ExitCode = 1 })
-	want("INVALID_DEPEND -s Slurm Job_id=7 Name=deep Invalid dependency ann@site.example")
+	want("Invalid dependency -s Slurm Job_id=7 Name=deep Invalid dependency ann@site.example")
 	_ = waits
 }

@@ -50,10 +50,12 @@ func (s *Sender) handleEvent(kind core.EventKind, j *core.Job) {
 	case core.JobRequeued:
 		s.stopAlarms(j.ID)
 		if wants(j, "REQUEUE") {
-			s.enqueue(j, "REQUEUE", title(j)+" Requeued")
+			s.enqueue(j, "REQUEUE", title(j)+" Requeued, Run time "+clock(s.ran(j)))
 		}
+		delete(s.started, j.ID)
 	case core.JobEnded:
 		s.stopAlarms(j.ID)
+		defer delete(s.started, j.ID)
 		failed := j.State != core.Completed
 		if j.State == core.Timeout && wants(j, "TIME_LIMIT") {
 			s.enqueue(j, "TIME_LIMIT", title(j)+" Reached time limit, Run time "+clock(j.End.Sub(j.Start)))
@@ -83,10 +85,12 @@ func (s *Sender) handleArrayEvent(kind core.EventKind, j *core.Job) {
 				clock(j.Start.Sub(max(j.Submit, j.Eligible)))))
 		}
 		sum.began = true
+		s.started[j.ID] = j.Start
 	case core.JobRequeued:
 		if wants(j, "REQUEUE") {
-			s.enqueue(j, "REQUEUE", arrayTitle(j)+" Requeued")
+			s.enqueue(j, "REQUEUE", arrayTitle(j)+" Requeued, Run time "+clock(s.ran(j)))
 		}
+		delete(s.started, j.ID)
 	case core.JobEnded:
 		if sum.ended == 0 || j.Exit.Code < sum.low {
 			sum.low = j.Exit.Code
@@ -96,6 +100,7 @@ func (s *Sender) handleArrayEvent(kind core.EventKind, j *core.Job) {
 			sum.states = append(sum.states, j.State)
 		}
 		s.endedTasks = append(s.endedTasks, j)
+		delete(s.started, j.ID)
 	default: // nobody is told
 	}
 }
@@ -140,6 +145,14 @@ func (s *Sender) notifyNeverStarts(j *core.Job) {
 	s.enqueue(j, "INVALID_DEPEND", title(j)+" Invalid dependency")
 }
 
+// ran is how long a job has run that was just requeued.
+func (s *Sender) ran(j *core.Job) time.Duration {
+	if start := s.started[j.ID]; start != 0 {
+		return time.Since(start.Go())
+	}
+	return 0
+}
+
 // title begins a subject.
 func title(j *core.Job) string {
 	if a := j.Array; a != nil {
@@ -178,6 +191,7 @@ func (s *Sender) setAlarms(j *core.Job) {
 // setAlarmsLocked has the owner told when parts of the time limit are over.
 func (s *Sender) setAlarmsLocked(j *core.Job) {
 	s.stopAlarms(j.ID)
+	s.started[j.ID] = j.Start
 	limit := j.Spec.TimeLimit
 	if limit <= 0 || limit >= core.Forever {
 		return
@@ -190,7 +204,8 @@ func (s *Sender) setAlarmsLocked(j *core.Job) {
 		s.alarms[j.ID] = append(s.alarms[j.ID], time.AfterFunc(left, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.enqueue(j, m.kind, fmt.Sprintf("%s Reached %d%% of time limit", title(j), m.part))
+			s.enqueue(j, m.kind, fmt.Sprintf("%s Reached %d%% of time limit, Run time %s", title(j), m.part,
+				clock(time.Since(j.Start.Go()))))
 		}))
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/nice"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 // Config says how mail is sent.
@@ -53,7 +53,9 @@ type Sender struct {
 	queue chan message
 
 	mu              sync.Mutex
+	now             *state.Snapshot              // the last with a job that somebody is told of; may be nil
 	alarms          map[core.JobID][]*time.Timer // at parts of the time limit
+	started         map[core.JobID]core.Time     // when jobs that run began; a requeued one does not say any more
 	arrays          map[core.JobID]*summary      // those of which a task has started or ended
 	endedTasks      []*core.Job                  // tasks of arrays that ended in the transaction at hand
 	neverStartsSent map[core.JobID]bool          // that what they wait for cannot happen
@@ -64,7 +66,8 @@ type Sender struct {
 func New(cfg func() Config, log *slog.Logger) *Sender {
 	return &Sender{
 		cfg: cfg, log: log, queue: make(chan message, maxWaiting), alarms: map[core.JobID][]*time.Timer{},
-		arrays: map[core.JobID]*summary{}, rates: map[core.UserName]*rate{},
+		started: map[core.JobID]core.Time{},
+		arrays:  map[core.JobID]*summary{}, rates: map[core.UserName]*rate{},
 	}
 }
 
@@ -74,7 +77,7 @@ func (s *Sender) Load(snap *state.Snapshot) {
 	for id := range s.alarms {
 		s.stopAlarms(id)
 	}
-	s.arrays, s.endedTasks = map[core.JobID]*summary{}, nil
+	s.arrays, s.endedTasks, s.started = map[core.JobID]*summary{}, nil, map[core.JobID]core.Time{}
 	s.mu.Unlock()
 	for j := range snap.Jobs() {
 		if j.State == core.Running && j.Spec.More().MailTypes != "" {
@@ -105,6 +108,9 @@ func (s *Sender) Publish(p *engine.Published) {
 	if jobs == nil {
 		return
 	}
+	s.mu.Lock()
+	s.now = p.Snapshot
+	s.mu.Unlock()
 	for i := range p.Changes.Events {
 		e := &p.Changes.Events[i]
 		if j := jobs[e.Job]; j != nil {
@@ -207,6 +213,19 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// derived is the worst exit of a job's numbered steps.
+func (s *Sender) derived(id core.JobID) (worst core.Exit) {
+	if s.now == nil {
+		return worst
+	}
+	for _, st := range s.now.Steps(id) {
+		if st.ID >= 0 {
+			worst = report.Worse(worst, st.Exit)
+		}
+	}
+	return worst
+}
+
 // enqueue puts a message about a job into the queue.
 func (s *Sender) enqueue(j *core.Job, kind, subject string) {
 	to := j.Spec.More().MailUser
@@ -224,10 +243,7 @@ func (s *Sender) enqueue(j *core.Job, kind, subject string) {
 	case !ok:
 		return
 	}
-	l := message{to: to, subject: subject, env: []string{
-		"SLURM_JOB_ID=" + strconv.FormatInt(int64(j.ID), 10), "SLURM_JOB_NAME=" + plain.Cell(j.Spec.Name),
-		"SLURM_JOB_USER=" + plain.Cell(string(j.Spec.User)), "SLURM_JOB_MAIL_TYPE=" + kind,
-	}}
+	l := message{to: to, subject: subject, env: environment(j, kind, s.started[j.ID], s.derived(j.ID))}
 	select {
 	case s.queue <- l:
 	default:

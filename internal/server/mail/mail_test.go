@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,5 +118,55 @@ func TestRate(t *testing.T) {
 	}
 	if ok, _ := s.allow("mallory", 3, time.Now().Add(61*time.Minute)); !ok {
 		t.Error("an hour later nothing is sent")
+	}
+}
+
+// TestEnvironment: what the program is told of a job, as Slurm 22.05.8 tells it. Key: mail.
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	j := &core.Job{
+		ID: 28, State: core.Failed, Submit: 1e12, Eligible: 1e12, Start: 1e12 + 5e6, End: 1e12 + 68e6, Attempt: 1,
+		Exit: core.Exit{Code: 3},
+		Spec: &core.Spec{
+			Name: "mj", User: "root", Project: "acc", IO: core.IO{WorkDir: "/tmp", Stdout: "slurm-%j.out"},
+			Extra: &core.Extra{Comment: "cc"}, Shape: core.Shape{Tasks: 1, CPUsPerTask: 1},
+		},
+		Alloc: &core.Alloc{Partition: "main", Nodes: []core.NodeAlloc{{Node: "n001", CPUs: 1}}},
+	}
+	for kind, want := range map[string][]string{
+		"BEGIN": {"SLURM_JOB_MAIL_TYPE=Began", "SLURM_JOB_QUEUED_TIME=00:00:05"},
+		"FAIL": {
+			"SLURM_JOB_MAIL_TYPE=Failed", "SLURM_JOB_RUN_TIME=00:01:03", "SLURM_JOB_EXIT_CODE=768",
+			"SLURM_JOB_EXIT_CODE2=3:0", "SLURM_JOB_EXIT_CODE_MAX=3", "SLURM_JOB_DERIVED_EC=256", "SLURM_JOB_STATE=FAILED",
+		},
+		"TIME_LIMIT_50": {"SLURM_JOB_MAIL_TYPE=Reached 50% of time limit"},
+		"END": {
+			"SLURM_JOBID=28", "SLURM_JOB_ID=28", "SLURM_JOB_NAME=mj", "SLURM_JOB_ACCOUNT=acc", "SLURM_JOB_COMMENT=cc",
+			"SLURM_JOB_CPUS_PER_NODE=1", "SLURM_JOB_UID=0", "SLURM_JOB_GID=0", "SLURM_JOB_GROUP=root",
+			"SLURM_JOB_NODELIST=n001", "SLURM_JOB_NUM_NODES=1", "SLURM_JOB_PARTITION=main", "SLURM_JOB_RESTART_COUNT=0",
+			"SLURM_JOB_STDIN=/dev/null", "SLURM_JOB_USER=root", "SLURM_JOB_WORK_DIR=/tmp",
+		},
+	} {
+		got := environment(j, kind, 0, core.Exit{Code: 1})
+		for _, w := range want {
+			if !slices.Contains(got, w) {
+				t.Errorf("%s: %s is not in %q", kind, w, got)
+			}
+		}
+	}
+}
+
+// TestRequeueSubject: the subject of a requeue tells how long the job ran.
+func TestRequeueSubject(t *testing.T) {
+	t.Parallel()
+	s := New(func() Config { return Config{Program: "/bin/true"} }, slog.New(slog.DiscardHandler))
+	spec := &core.Spec{Name: "mj3", User: "ann", Extra: &core.Extra{MailTypes: "REQUEUE"}}
+	start := core.At(time.Now().Add(-time.Hour))
+	s.handleEvent(core.JobStarted, &core.Job{ID: 109, State: core.Running, Start: start, Spec: spec})
+	s.handleEvent(core.JobRequeued, &core.Job{ID: 109, Spec: spec})
+	l := <-s.queue
+	if !strings.HasPrefix(l.subject, "Slurm Job_id=109 Name=mj3 Requeued, Run time 01:00:0") ||
+		!slices.Contains(l.env, "SLURM_JOB_MAIL_TYPE=Requeued") || len(s.started) != 0 {
+		t.Errorf("%q %q", l.subject, l.env)
 	}
 }
