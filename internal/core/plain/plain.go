@@ -21,9 +21,26 @@ func acts(r rune) bool {
 	return false
 }
 
-// first finds the first byte of what is not plain, or -1. Most text is ASCII and is looked at byte by byte.
+// asciiRun is how many bytes at the beginning of a text are surely shown as they are, in words of eight.
+func asciiRun(text string) int {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(text); i += 8 {
+		s := text[i : i+8]
+		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		del := w ^ 0x7f*ones
+		// The high bit of a byte is set where it is no ASCII, is below a blank, or is DEL.
+		if (w|(w-0x20*ones)&^w|(del-ones)&^del)&high != 0 {
+			break
+		}
+	}
+	return i
+}
+
+// first finds the first byte of what is not plain, or -1. Most text is ASCII.
 func first(text string, lines bool) int {
-	for i := 0; i < len(text); {
+	for i := asciiRun(text); i < len(text); {
 		c := text[i]
 		if c >= 0x20 && c < 0x7f || lines && (c == '\n' || c == '\t') {
 			i++

@@ -78,3 +78,23 @@ func TestWriterCutsNoRunes(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstByWords: every byte is judged alike wherever it is in a word of eight.
+func TestFirstByWords(t *testing.T) {
+	t.Parallel()
+	for c := range 256 {
+		for size := 1; size <= 19; size++ {
+			for at := range size {
+				text := []byte("abcdefghijklmnopqrs")[:size]
+				text[at] = byte(c)
+				want := -1
+				if c < 0x20 || c >= 0x7f {
+					want = at
+				}
+				if got := first(string(text), false); got != want {
+					t.Fatalf("%q: %d, want %d", text, got, want)
+				}
+			}
+		}
+	}
+}

@@ -88,12 +88,10 @@ func (t *fieldTable[T]) checkTexts(v *T, size *int) error {
 		if n > f.maxBytes {
 			return TooLong(f.path, n, f.maxBytes)
 		}
-		if strings.IndexByte(text, 0) >= 0 {
-			return Invalid(f.path, "must not contain a NUL byte")
-		}
-		if !plain.Is(text) && !rawTexts[f.path] {
-			return Invalid(f.path,
-				"%.80q holds control characters, marks that change the direction of text, or bytes that are no UTF-8", text)
+		if !plain.Is(text) {
+			if err := notPlain(f.path, text); err != nil {
+				return err
+			}
 		}
 		*size += n
 	}
@@ -103,6 +101,18 @@ func (t *fieldTable[T]) checkTexts(v *T, size *int) error {
 			return err
 		}
 		*size += n
+	}
+	return nil
+}
+
+// notPlain refuses a text that is not plain, unless its field may hold any byte but NUL.
+func notPlain(path, text string) error {
+	switch {
+	case strings.IndexByte(text, 0) >= 0:
+		return Invalid(path, "must not contain a NUL byte")
+	case !rawTexts[path]:
+		return Invalid(path,
+			"%.80q holds control characters, marks that change the direction of text, or bytes that are no UTF-8", text)
 	}
 	return nil
 }
