@@ -101,11 +101,10 @@ func endAll(mounts string) {
 	}
 }
 
-const onFleet = head + "fleets: [lab]\n"
-
-// TestScriptOnSSHFleet is the life of an SSH fleet by the stock CLI: its host becomes a node, runs in containers are
-// applied to it attached and detached, read, attached to, stopped, and the fleet is deleted.
+// TestScriptOnSSHFleet is the life of an SSH fleet by the stock CLI: its host becomes a node, the working day of
+// TestScript is done in containers on it, and the fleet is deleted.
 func TestScriptOnSSHFleet(t *testing.T) {
+	t.Parallel()
 	api, door := freePort(t), freePort(t)
 	c := cluster.Start(t, cluster.Options{
 		Nodes: 1, CPUs: 1, Memory: "1G", Set: []string{"dstack.listen=" + api, "ssh.listen=" + door, "timers.grace=5s"},
@@ -116,11 +115,15 @@ func TestScriptOnSSHFleet(t *testing.T) {
 	s := newSession(t, c)
 	s.want(0, "project add --name main --url http://"+api+" --token "+token(t, c, "--scope", "read,submit,admin")+" -y")
 	s.fleet(newSSHHost(t, c))
-	s.runsOnFleet(root)
+	s.on = "fleets: [lab]\n"
+	s.tasks(root)
+	s.busyFleet(root)
+	s.changes()
+	s.until(`"status": "idle"`, "fleet get lab --json")
 	s.want(0, "fleet delete -y lab")
 	s.want(0, "fleet", "!lab")
 	t.Logf("%d commands", s.n)
-	if s.n < 25 {
+	if s.n < 60 {
 		t.Errorf("only %d commands", s.n)
 	}
 }
@@ -129,7 +132,7 @@ func TestScriptOnSSHFleet(t *testing.T) {
 func (s *session) fleet(h *sshHost) {
 	s.t.Helper()
 	s.file("lab.dstack.yml", fmt.Sprintf("type: fleet\nname: lab\nssh_config:\n  user: root\n  port: %s\n"+
-		"  identity_file: %s\n  hosts: [127.0.0.1]\n", h.port, h.key))
+		"  identity_file: %s\n  hosts: [127.0.0.1]\nblocks: 2\n", h.port, h.key))
 	s.want(0, "apply -y -f lab.dstack.yml", "lab")
 	s.until(`"status": "idle"`, "fleet get lab --json")
 	s.want(0, "fleet", "lab", "ssh (remote)")
@@ -138,22 +141,10 @@ func (s *session) fleet(h *sshHost) {
 	s.want(0, "offer --fleet lab", "ssh (remote)", "idle")
 }
 
-func (s *session) runsOnFleet(root *cluster.Person) {
+// busyFleet: the sleeper of tasks is on the fleet's host.
+func (s *session) busyFleet(root *cluster.Person) {
 	s.t.Helper()
-	s.file("tick.dstack.yml", onFleet+"type: task\nname: tick\ncommands:\n  - echo first line\n"+
-		"  - for i in 1 2 3; do echo tick $i; sleep 0.1; done\n")
-	s.want(0, "apply -y -f tick.dstack.yml", "first line", "tick 3", "Exited (0)")
-	s.want(0, "ps -a -v", "tick", "exited (0)")
 	s.want(0, "run get tick --json", `"exit_status": 0`, `"lab-0"`)
-	s.want(0, "logs tick", "first line\n", "tick 3\n")
-	s.want(0, "logs -d tick", "Job started", "done_by_runner")
-	s.file("broken.dstack.yml", onFleet+"type: task\nname: broken\ncommands: [echo oops, exit 7]\n")
-	s.want(1, "apply -y -f broken.dstack.yml", "oops", "Exited (7)")
-
-	s.file("sleeper.dstack.yml", onFleet+"type: task\nname: sleeper\ncommands: [echo asleep, sleep 3000]\n")
-	s.want(0, "apply -y -d -f sleeper.dstack.yml", "Run sleeper submitted, detaching...")
-	s.until(`"status": "running"`, "run get sleeper --json")
-	s.until("asleep", "logs sleeper")
 	s.want(0, "fleet list -v", "lab", "instance=0", "busy")
 	if out := root.Run("squeue", "-h", "-o", "%j %T %N"); !strings.Contains(out, "sleeper RUNNING lab-0") {
 		s.t.Errorf("squeue: %s", out)
@@ -161,12 +152,9 @@ func (s *session) runsOnFleet(root *cluster.Person) {
 	s.want(0, "event --within-run sleeper", "sleeper")
 	s.want(1, "fleet delete -y lab")
 	s.want(0, "metrics sleeper")
-	s.want(0, "stop -y sleeper")
-	s.until(`"status": "terminated"`, "run get sleeper --json")
-
+	s.file("broken.dstack.yml", head+"type: task\nname: broken\ncommands: [echo oops, exit 7]\n")
+	s.want(1, "apply -y -f broken.dstack.yml", "oops", "Exited (7)")
 	s.file("notes.txt", "noted\n")
-	s.file("files.dstack.yml", onFleet+"type: task\nname: with-files\nfiles: [notes.txt]\ncommands: [cat notes.txt]\n")
+	s.file("files.dstack.yml", head+"type: task\nname: with-files\nfiles: [notes.txt]\ncommands: [cat notes.txt]\n")
 	s.want(0, "apply -y -f files.dstack.yml", "noted")
-	s.want(0, "delete -y -f sleeper.dstack.yml")
-	s.until(`"status": "idle"`, "fleet get lab --json")
 }

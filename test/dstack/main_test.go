@@ -70,6 +70,7 @@ type session struct {
 	home string
 	work string
 	n    int      // commands so far
+	on   string   // line of configurations that places runs; "": anywhere
 	more []string // of its environment
 }
 
@@ -87,6 +88,7 @@ func newSession(t *testing.T, c *cluster.Cluster) *session {
 // file writes a configuration.
 func (s *session) file(name, text string) {
 	s.t.Helper()
+	text = strings.Replace(text, head, head+s.on, 1)
 	if err := os.WriteFile(filepath.Join(s.work, name), []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}

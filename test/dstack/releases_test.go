@@ -48,6 +48,7 @@ func TestReleases(t *testing.T) {
 	key := token(t, c)
 	for _, release := range releases {
 		t.Run(release, func(t *testing.T) {
+			t.Parallel()
 			s := newSession(t, c.For(t))
 			s.home = t.TempDir()
 			var err error
