@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -14,6 +15,13 @@ type Dstack struct {
 	Listen      string `yaml:"listen"`
 	Certificate string `yaml:"certificate"` // file of the certificate and its chain, PEM; read again when it changes
 	Key         string `yaml:"key"`         // file of its private key, PEM
+	// names for which the server itself gets the certificate of that listener, in place of certificate and key: by ACME
+	// with TLS-ALPN-01, so the authority must reach the listener at port 443 of each of them
+	ACMEHosts []string `yaml:"acme_hosts"`
+	ACMEEmail string   `yaml:"acme_email"` // whom the authority writes to
+	// URL of the authority's directory; empty: Let's Encrypt. Who sets acme_hosts accepts its terms
+	ACMEDirectory string `yaml:"acme_directory"`
+	ACMECA        string `yaml:"acme_ca"` // PEM file that the directory is checked by; empty: the system's authorities
 	// listen without TLS also on addresses that are not loopback: tokens and secrets can then be read on the way
 	PlainHTTP bool `yaml:"plain_http"`
 	// managers of a project see and change its secrets too, not its administrators alone
@@ -41,6 +49,14 @@ func (d *decoder) checkDstack(c *Dstack) {
 	if (c.Certificate == "") != (c.Key == "") {
 		d.at("dstack.certificate", "certificate and key go together")
 	}
+	if len(c.ACMEHosts) > 0 && c.Certificate != "" {
+		d.at("dstack.acme_hosts", "cannot be combined with dstack.certificate: one of the two gives the certificate")
+	}
+	for _, h := range c.ACMEHosts {
+		if net.ParseIP(h) != nil || !strings.Contains(h, ".") || strings.ContainsAny(h, "*:/[] ") {
+			d.at("dstack.acme_hosts", "%q is not a host's full name, such as bireme.example.org", h)
+		}
+	}
 	if c.Upload <= 0 || c.UploadPerUser < c.Upload {
 		d.at("dstack.upload", "%s must be more than 0 and at most upload_per_user (%s)", c.Upload, c.UploadPerUser)
 	}
@@ -55,7 +71,8 @@ func (d *decoder) checkDstack(c *Dstack) {
 		d.at("dstack.listen", "%q is not HOST:PORT", c.Listen)
 		return
 	}
-	if ip := net.ParseIP(host); c.Certificate == "" && !c.PlainHTTP && host != "localhost" && !ip.IsLoopback() {
+	plain := c.Certificate == "" && len(c.ACMEHosts) == 0
+	if ip := net.ParseIP(host); plain && !c.PlainHTTP && host != "localhost" && !ip.IsLoopback() {
 		d.at("dstack.listen", "%q: without a certificate the server listens on loopback only, unless dstack.plain_http "+
 			"says otherwise", c.Listen)
 	}

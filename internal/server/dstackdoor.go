@@ -5,20 +5,33 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/acmecert"
 )
 
-// openDstackDoor listens for dstack's clients, with the administrator's certificate or without TLS; nil: not at all.
+// openDstackDoor listens for dstack's clients, with the administrator's certificate, one of an ACME authority, or
+// without TLS; nil: not at all.
 func (s *server) openDstackDoor() (*door, error) {
 	set := &s.Config.Dstack
 	if set.Listen == "" {
 		return nil, nil
 	}
 	var conf *tls.Config
-	if set.Certificate != "" {
+	switch {
+	case len(set.ACMEHosts) > 0:
+		m, err := acmecert.Open(acmecert.Options{
+			Hosts: set.ACMEHosts, Email: set.ACMEEmail, Directory: set.ACMEDirectory, CA: set.ACMECA,
+			Dir: filepath.Join(s.Config.Dir, "acme"), Log: s.Log,
+		})
+		if err != nil {
+			return nil, core.Errorf(core.Unavailable, "dstack.acme_hosts: %v", err)
+		}
+		s.acme, conf = m, m.TLS()
+	case set.Certificate != "":
 		pair := &certFiles{cert: set.Certificate, key: set.Key}
 		if _, err := pair.get(nil); err != nil {
 			return nil, core.Errorf(core.Invalid, "dstack.certificate: %v", err)

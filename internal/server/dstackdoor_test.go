@@ -93,13 +93,19 @@ func TestDstackDoorIsNotOpenToAnybody(t *testing.T) {
 		"loopback only":                   {"dstack.listen=0.0.0.0:3000"},
 		"certificate and key go together": {"dstack.listen=0.0.0.0:3000", "dstack.certificate=/x"},
 		"is not HOST:PORT":                {"dstack.listen=here"},
+		"is not a host's full name":       {"dstack.listen=0.0.0.0:443", "dstack.acme_hosts=10.0.0.1"},
+		"cannot be combined with dstack.certificate": {
+			"dstack.listen=0.0.0.0:443", "dstack.acme_hosts=a.example.org", "dstack.certificate=/x", "dstack.key=/y",
+		},
 	} {
 		_, err := config.Parse("", nil, set...)
 		if faults := core.FaultsOf(err); len(faults) != 1 || !strings.Contains(faults[0].Message, want) {
 			t.Errorf("%v: %v %v", set, err, faults)
 		}
 	}
-	if _, err := config.Parse("", nil, "dstack.listen=0.0.0.0:3000", "dstack.plain_http=true"); err != nil {
-		t.Error(err)
+	for _, with := range []string{"dstack.plain_http=true", "dstack.acme_hosts=bireme.example.org"} {
+		if _, err := config.Parse("", nil, "dstack.listen=0.0.0.0:3000", with); err != nil {
+			t.Error(err)
+		}
 	}
 }

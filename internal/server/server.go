@@ -21,6 +21,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/acmecert"
 	"bireme.dev/bireme/internal/server/api"
 	"bireme.dev/bireme/internal/server/audit"
 	"bireme.dev/bireme/internal/server/ca"
@@ -124,6 +125,7 @@ type server struct {
 	seals     *seal.Ring
 	sealed    sealCheck
 	rotator   *reseal.Rotator
+	acme      *acmecert.Manager // nil: the settings name no host for it
 	authority *ca.Authority
 	logs      *logstore.Store
 	samples   *samples.Store
@@ -195,6 +197,9 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.audit.Run(background) })
 	g.Go(func() error { return s.api.KeepTokens(background, s.Config.Retention.Tokens.D()) })
 	g.Go(func() error { return s.rotator.Run(background) })
+	if s.acme != nil {
+		g.Go(func() error { s.acme.Run(background); return nil })
+	}
 	g.Go(func() error { return mark.run(background, s.engine) })
 	g.Go(func() error { return s.reloadOn(background, s.Hangup) })
 	g.Go(func() error {
