@@ -115,7 +115,7 @@ func (b *builder) script() string {
 	}
 	t.WriteString(checkpointScript(b.s.Configuration.Additions.Checkpoint))
 	if repo := b.s.repo(b.o.Name); repo != nil {
-		t.WriteString(repo.Script())
+		t.WriteString(repo.Script() + "export DSTACK_REPO_ID=" + config.QuoteWord(config.Value(b.s.RepoID)) + "\n")
 	}
 	if groups := b.s.groups(); len(groups) > 0 {
 		t.WriteString(groupCommands(groups))
@@ -159,7 +159,8 @@ func prelude(r *config.Run) string {
 	case config.Value(r.Docker):
 		return "start-dockerd || exit\n"
 	case r.Python != nil:
-		return "uv venv -q --seed --python " + *r.Python + " \"$HOME/.venv\" && . \"$HOME/.venv/bin/activate\" || exit\n"
+		return "export DSTACK_VENV_DIR=\"$HOME/.venv\"\nuv venv -q --seed --python " + *r.Python +
+			" \"$DSTACK_VENV_DIR\" && . \"$DSTACK_VENV_DIR/bin/activate\" || exit\n"
 	}
 	return ""
 }
