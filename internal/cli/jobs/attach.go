@@ -234,7 +234,13 @@ type sinkError struct{ error }
 func copyLogs(ctx context.Context, c *client.Client, w io.Writer, job string, offset int64, follow bool) (
 	int64, error,
 ) {
-	r, at, err := c.Logs(ctx, job, client.LogQuery{Offset: offset, Follow: follow})
+	return copyLog(ctx, c, w, job, client.LogQuery{Offset: offset, Follow: follow})
+}
+
+// copyLog is copyLogs of any attempt.
+func copyLog(ctx context.Context, c *client.Client, w io.Writer, job string, q client.LogQuery) (int64, error) {
+	offset := q.Offset
+	r, at, err := c.Logs(ctx, job, q)
 	if err != nil {
 		return 0, err
 	}

@@ -26,6 +26,7 @@ type logsOptions struct {
 	rank     int // job, or ranklog.All
 	since    string
 	tail     int
+	attempt  int32
 }
 
 func logsCommand(a *app.App) *cobra.Command {
@@ -45,6 +46,7 @@ whose output goes to its own files, the part that the cluster keeps.`,
 	f.StringVar(&o.project, "project", "", "`PROJECT` of the run")
 	f.StringVar(&o.since, "since", "", "begin at `TIME`: a duration back such as 10m, or RFC 3339 with a zone")
 	f.IntVar(&o.tail, "tail", 0, "begin with the last `N` lines")
+	f.Int32Var(&o.attempt, "attempt", 0, "of the `N`th attempt, counted from 1; without it of the last")
 	f.BoolVarP(&o.diagnose, "diagnose", "d", false, "print what became of the run instead of what it wrote")
 	o.partFlags(c)
 	c.PreRun = func(*cobra.Command, []string) { o.rank = o.part(c) }
@@ -86,6 +88,9 @@ func (o *logsOptions) run(ctx context.Context) error {
 	}
 	if o.diagnose {
 		return o.told(ctx, c, job)
+	}
+	if o.attempt != 0 {
+		return o.earlier(ctx, c, job)
 	}
 	if job, err = o.task(ctx, c, job); err != nil {
 		return err

@@ -3,6 +3,7 @@ package jobs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -67,6 +68,37 @@ func (o *logsOptions) beginRank(ctx context.Context, c *client.Client, job strin
 		_, err = o.app.Out.Write(last.text())
 	}
 	return at + n, err
+}
+
+// earlier prints what an attempt wrote.
+func (o *logsOptions) earlier(ctx context.Context, c *client.Client, job string) error {
+	if o.follow || o.since != "" || o.tail > 0 || o.offset != 0 {
+		return app.Usagef("--attempt prints all that an attempt wrote; leave out -f, --since, --tail and --since-offset")
+	}
+	job, err := o.task(ctx, c, job)
+	if err != nil {
+		return err
+	}
+	j, err := oneJob(ctx, c, job)
+	if err != nil {
+		return err
+	}
+	if o.attempt < 1 || o.attempt > j.Attempt {
+		return app.Usagef("--attempt %d: job %s has had %s", o.attempt, job, app.Plural(int(j.Attempt), "attempt"))
+	}
+	out, from := rankWriter(o.app.Out, o.rank, 0)
+	_, err = copyLog(ctx, c, out, job, client.LogQuery{Offset: from, Attempt: o.attempt})
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
+	var sink *sinkError
+	if errors.As(err, &sink) {
+		return sink.error
+	}
+	if core.CodeOf(err) == core.NotFound { // it wrote nothing
+		return nil
+	}
+	return err
 }
 
 // task is the task of an array that --job names; of any other job the job itself.
