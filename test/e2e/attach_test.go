@@ -42,8 +42,8 @@ func watchStep(t *testing.T, c *cluster.Cluster) {
 		if len(nodes) != 2 {
 			t.Fatalf("nodes %q", nodes)
 		}
-		wants(t, "layout", layout, "Job step layout:\n  3 tasks, 2 nodes (", ")\n\n  Node 0 ("+nodes[0]+
-			"), 2 task(s): 0 1 \n  Node 1 ("+nodes[1]+"), 1 task(s): 2 \n")
+		wants(t, "layout", layout, "Job step layout:\n\t3 tasks, 2 nodes (", ")\n\n\tNode 0 ("+nodes[0]+
+			"), 2 task(s): 0 1 \n\tNode 1 ("+nodes[1]+"), 1 task(s): 2 \n")
 		refused(t, c.As(bob).Try("sattach", job), 1, "sattach: error: Could not get job step info: Access/permission denied")
 
 		all := attach(t, c, p, "all."+way, "-l", job)
@@ -81,7 +81,7 @@ func watchStep(t *testing.T, c *cluster.Cluster) {
 		}
 		refused(t, p.Try("sattach", job), 1, "sattach: error: Could not get job step info: Invalid job id specified")
 	}
-	refused(t, c.As(alice).Try("sattach", "12"), 1, "sattach: error: Invalid job step: 12")
+	refused(t, c.As(alice).Try("sattach", "12"), 1, "sattach: error: Failed to parse stepid from command line options")
 }
 
 // attachment is an sattach that runs.

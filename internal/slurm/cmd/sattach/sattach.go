@@ -15,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/manual"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -70,6 +71,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	job, step, err := s.prepare(f)
 	if err != nil {
 		w.Errorf("%v", err)
+		if errors.Is(err, errOperands) || errors.Is(err, errNoStep) {
+			fmt.Fprint(w.Err, manual.Of(w.Name, parser).Usage())
+		}
 		return slurm.ExitError
 	}
 	c, err := w.Client()
@@ -100,6 +104,12 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	return s.run(ctx, c, job, step)
 }
 
+// What Slurm says of operands that are no step; the usage line follows.
+var (
+	errOperands = errors.New("too many parameters") // also of none
+	errNoStep   = errors.New("Failed to parse stepid from command line options")
+)
+
 // prepare reads what is asked for.
 func (s *watcher) prepare(f cmd.Flags) (job, step string, err error) {
 	for _, x := range []struct {
@@ -116,14 +126,14 @@ func (s *watcher) prepare(f cmd.Flags) (job, step string, err error) {
 		}
 	}
 	if len(f.Operands) != 1 {
-		return "", "", errors.New("One job step is needed, as JOB.STEP")
+		return "", "", errOperands
 	}
 	if f.Has("pty") && s.wantLabel {
 		return "", "", errors.New("--label and --pty exclude each other")
 	}
 	job, step, ok := strings.Cut(f.Operands[0], ".")
 	if _, err := strconv.ParseUint(step, 10, 31); !ok || job == "" || err != nil {
-		return "", "", fmt.Errorf("Invalid job step: %s (it is JOB.STEP, both numbers)", f.Operands[0])
+		return "", "", errNoStep
 	}
 	return job, step, nil
 }
@@ -224,9 +234,9 @@ func (s *watcher) printLayout(l *wire.StepLayout) {
 		names[i] = string(n)
 		tasks += len(l.Ranks[i])
 	}
-	fmt.Fprintf(s.w.Out, "Job step layout:\n  %d tasks, %d nodes (%s)\n\n", tasks, len(names), hostlist.Fold(names))
+	fmt.Fprintf(s.w.Out, "Job step layout:\n\t%d tasks, %d nodes (%s)\n\n", tasks, len(names), hostlist.Fold(names))
 	for i, n := range names {
-		fmt.Fprintf(s.w.Out, "  Node %d (%s), %d task(s): ", i, n, len(l.Ranks[i]))
+		fmt.Fprintf(s.w.Out, "\tNode %d (%s), %d task(s): ", i, n, len(l.Ranks[i]))
 		for _, r := range l.Ranks[i] {
 			fmt.Fprintf(s.w.Out, "%d ", r)
 		}
