@@ -233,19 +233,6 @@ func cutText(v string, most int) string {
 	return v[:most]
 }
 
-// AllColumns are all fields that have a name, a bar between them.
-func AllColumns[R any](fields []Field[R]) (cols []Column[R]) {
-	for i := range fields {
-		if fields[i].Name != "" {
-			cols = append(cols, Column[R]{Field: &fields[i], Text: "|"})
-		}
-	}
-	if n := len(cols); n > 0 {
-		cols[n-1].Text = ""
-	}
-	return cols
-}
-
 // SortBy orders rows by the letters of fields, each with - before it for the other way round. Unknown letters are
 // passed over.
 func SortBy[R any](fields []Field[R], spec string, rows []R) {

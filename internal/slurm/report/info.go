@@ -26,13 +26,15 @@ type InfoRow struct {
 
 // Formats of sinfo (22.05). A # makes a column as wide as it must be.
 const (
-	InfoFormat         = "%#9P %.5a %.10l %.6D %.6t %N"
-	InfoSummary        = "%#9P %.5a %.10l %.16F %N"
-	InfoLong           = "%#9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
-	InfoNode           = "%#9N %.6D %#.9P %6t"
-	InfoNodeLong       = "%#9N %.6D %#.9P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E"
-	InfoReasons        = "%20E %9u %19H %N"
-	InfoReasonsLong    = "%20E %12U %19H %6t %N"
+	InfoFormat      = "%#9P %.5a %.10l %.6D %.6t %N"
+	InfoSummary     = "%#9P %.5a %.10l %.16F %N"
+	InfoLong        = "%#9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
+	InfoNode        = "%#9N %.6D %#.9P %6t"
+	InfoNodeLong    = "%#9N %.6D %#.9P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E"
+	InfoReasons     = "%20E %9u %19H %N"
+	InfoReasonsLong = "%20E %12U %19H %6t %N"
+	InfoAll         = "%a|%b|%c|%d|%e|%f|%g|%h|%l|%m|%n|%o|%p|%r|%s|%t|%u|%v|%w|%z|%A |%B |%C |%D |%E |%F |%G " +
+		"|%H |%I |%L |%M |%N |%O |%P |%R |%S |%T |%U |%V |%X |%Y |%Z "
 	infoSplitLetters   = "tTfbGEuUHnov"
 	infoSizeLetters    = "cmdXYZzwOe"
 	infoNodeless       = "n/a"

@@ -146,11 +146,8 @@ func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
 		}
 		q.Nodes = names
 	}
-	if strings.EqualFold(f.Get("Format"), "all") {
-		q.Format = report.AllColumns(report.InfoFields)
-		return q, nil
-	}
-	if f.Has("Format") {
+	all := strings.EqualFold(f.Get("Format"), "all") || strings.EqualFold(f.Get("format"), "%all")
+	if f.Has("Format") && !all {
 		cols, err := report.ParseLongFormat(report.InfoFields, f.Get("Format"))
 		if err != nil {
 			return q, fail(w, "%s", strings.Replace(err.Error(), "job format", "node format", 1))
@@ -161,6 +158,8 @@ func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
 	format := f.Get("format")
 	long := f.Has("long")
 	switch {
+	case all:
+		format = report.InfoAll
 	case format != "":
 	case f.Has("list-reasons") && long:
 		format = report.InfoReasonsLong

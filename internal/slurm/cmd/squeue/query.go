@@ -258,12 +258,14 @@ func (q *query) setFormat(w *cmd.World, f cmd.Flags) error {
 	return nil
 }
 
+// allFields is %all: every letter, the small ones first.
 func allFields() string {
 	var words []string
-	for _, f := range report.QueueFields {
-		if f.Letter != 0 {
-			words = append(words, "%"+string(rune(f.Letter)))
-		}
+	for c := 'a'; c <= 'z'; c++ {
+		words = append(words, "%"+string(c))
+	}
+	for c := 'A'; c <= 'Z'; c++ {
+		words = append(words, "%"+string(c))
 	}
 	return strings.Join(words, "|")
 }
