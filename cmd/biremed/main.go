@@ -40,7 +40,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.AddCommand(newServerCommand(), newConfigCommand(), newAgentCommand(), newStandaloneCommand(), newStopCommand(),
-		newSealCommand(), newCACommand(), newNextJobCommand(), newReadDstackCommand(), newManCommand())
+		newSealCommand(), newCACommand(), newNextJobCommand(), newReadDstackCommand(), newPAMCommand(), newManCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
