@@ -223,8 +223,11 @@ func (o *cutover) back(ctx context.Context) error {
 		return app.Usagef("migrate: %s: cutover has noted no partitions there", o.dir)
 	}
 	steps := []Step{
-		{"drain Bireme's nodes, wait for what runs", "yours", "bireme nodes drain NODES"},
-		{"stop agents, start slurmd and slurmctld", "yours", "systemctl stop bireme-agent; systemctl start slurmd slurmctld"},
+		{"drain Bireme's nodes, wait for what runs", "yours", "bireme drain NODES"},
+		{
+			"stop agents, start slurmd and slurmctld", "yours",
+			"systemctl stop biremed-agent; systemctl start slurmd slurmctld",
+		},
 		{"take Bireme's commands out of PATH", "yours", "the folder of bireme links"},
 	}
 	for _, n := range names {
