@@ -16,6 +16,7 @@ import (
 
 	"bireme.dev/bireme/internal/nice"
 	"bireme.dev/bireme/internal/step"
+	"bireme.dev/bireme/internal/step/inherited"
 )
 
 // version is set by the build.
@@ -32,7 +33,7 @@ func main() {
 }
 
 func run(args []string) error {
-	if err := step.KeepInherited(); err != nil {
+	if err := inherited.Keep(); err != nil {
 		return err
 	}
 	var cfg step.Config

@@ -14,11 +14,18 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/step/inherited"
 )
 
 var version = "dev" // set by the linker
 
-func main() { os.Exit(run(client.HideArguments()[1:], os.Stdout, os.Stderr)) }
+func main() {
+	args := client.HideArguments()[1:]
+	if err := inherited.Keep(); err != nil { // from the programs that it starts
+		os.Exit(complain(os.Stderr, err))
+	}
+	os.Exit(run(args, os.Stdout, os.Stderr))
+}
 
 // Exit codes of biremed; docs name them.
 const (

@@ -1,4 +1,5 @@
-package step
+// Package inherited keeps the files that a daemon was started with to itself.
+package inherited
 
 import (
 	"fmt"
@@ -8,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeepInherited keeps files that this process was started with from the processes it starts. Whoever started the
+// Keep keeps files that this process was started with from the processes it starts. Whoever started the
 // cluster may have had files of root open, and every program between them and the keeper passes on what it does not
 // know.
-func KeepInherited() error {
+func Keep() error {
 	names, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return fmt.Errorf("inherited files: %w", err)

@@ -1,4 +1,4 @@
-package step
+package inherited
 
 import (
 	"os/exec"
@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file that was open when the keeper started is not there for the programs of users.
+// A file that was open when a daemon started is not there for the programs of users.
 func TestInheritedFilesStay(t *testing.T) { // not parallel: it changes files of the whole process
 	path := filepath.Join(t.TempDir(), "roots")
 	fd, err := unix.Open(path, unix.O_CREAT|unix.O_WRONLY, 0o600) // without O_CLOEXEC, as from a shell
@@ -28,7 +28,7 @@ func TestInheritedFilesStay(t *testing.T) { // not parallel: it changes files of
 	if !seen() {
 		t.Fatal("the file is not inherited to begin with: the test proves nothing")
 	}
-	if err := KeepInherited(); err != nil {
+	if err := Keep(); err != nil {
 		t.Fatal(err)
 	}
 	if seen() {
