@@ -146,6 +146,8 @@ type Extra struct {
 	Comment     string     `json:"comment,omitempty"`
 	Deadline    Time       `json:"deadline,omitempty"`
 	TimeMin     Seconds    `json:"time_min,omitempty"`
+	// LateAccepted: it is accepted though it cannot end before Deadline, and ends so as soon as it is seen.
+	LateAccepted bool `json:"late_accepted,omitempty"`
 	// it said no limit: in an advance reservation it may run as long as that lasts
 	Fill         bool              `json:"fill,omitempty"`
 	TimeAsked    Seconds           `json:"time_asked,omitempty"` // the limit of a job that was cut short when it started

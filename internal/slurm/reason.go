@@ -45,6 +45,7 @@ const (
 	ReasonInvalidLicense    = "invalid_license"
 	ReasonPolicy            = "policy_limit"
 	ReasonTimeLimit         = "time_limit"
+	ReasonTimeMin           = "time_min"
 	ReasonReservationAccess = "reservation_access"
 	ReasonInvalidResv       = "invalid_reservation"
 	ReasonInvalidTime       = "invalid_time_value"
@@ -125,6 +126,7 @@ var texts = sync.OnceValue(func() map[string]string {
 		ReasonInvalidLicense:  "Invalid license specification",
 		ReasonPolicy: "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
 			"time limits)",
+		ReasonTimeMin:           "Invalid time-min specification (exceeds job's time or other limits)",
 		ReasonTimeLimit:         "Requested time limit is invalid (missing or exceeds some limit)",
 		ReasonReservationAccess: "Access denied to requested reservation",
 		ReasonInvalidResv:       "Requested reservation is invalid",

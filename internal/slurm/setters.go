@@ -95,6 +95,7 @@ func begin(r *Request, v string) (err error) { r.Spec.Begin, err = r.moment("beg
 
 func deadline(r *Request, v string) (err error) {
 	r.extra.Deadline, err = r.moment("deadline", v)
+	r.extra.LateAccepted = true
 	return err
 }
 

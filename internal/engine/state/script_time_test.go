@@ -11,7 +11,7 @@ func init() { // after script_test.go's
 	commands["licenses"] = (*script).licenses
 	commands["expect"] = (*script).expect
 	commands["user"] = (*script).users
-	for _, w := range []string{"timemin", "deadline", "reach"} {
+	for _, w := range []string{"timemin", "deadline", "late", "reach"} {
 		wishWords[w] = true
 	}
 }
@@ -22,7 +22,7 @@ func (s *script) times(x *core.Extra, o args) bool {
 		x.TimeMin = core.Seconds(s.dur(v) / time.Second)
 	}
 	if v := o["deadline"]; v != "" {
-		x.Deadline = s.w.now.Add(s.dur(v))
+		x.Deadline, x.LateAccepted = s.w.now.Add(s.dur(v)), o["late"] != ""
 	}
 	if o["reach"] != "" {
 		x.Signal = &core.WarnSignal{Signal: 10, Before: 60, Reserve: true}

@@ -33,7 +33,7 @@ var errnos = map[string]int{
 	slurm.ReasonNotSupported: 2036, slurm.ReasonDisabled: 2037, slurm.ReasonDependency: 2038,
 	slurm.ReasonJobHeld: 2042, slurm.ReasonTaskMemory: 2044, slurm.ReasonInvalidAccount: 2045,
 	slurm.ReasonInvalidLicense: 2048, slurm.ReasonPolicy: 2050, slurm.ReasonJobsPerUser: 2050,
-	slurm.ReasonTasksPerUser: 2050, slurm.ReasonCronPerUser: 2050, slurm.ReasonTimeLimit: 2051,
+	slurm.ReasonTasksPerUser: 2050, slurm.ReasonCronPerUser: 2050, slurm.ReasonTimeLimit: 2051, slurm.ReasonTimeMin: 2124,
 	slurm.ReasonReservationAccess: 2052, slurm.ReasonInvalidResv: 2053, slurm.ReasonInvalidTime: 2054,
 	slurm.ReasonResvBusy: 2055, slurm.ReasonResvOverlap: 2058, slurm.ReasonInvalidQOS: 2066,
 	slurm.ReasonNodeNotAvail: 2068, slurm.ReasonPartitionDown: 2070, slurm.ReasonCircular: 2071,

@@ -2,6 +2,7 @@ package admit
 
 import (
 	"slices"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
@@ -302,13 +303,25 @@ func (a *Admission) Deadline(spec *core.Spec) error {
 	}
 	if x.TimeMin < 0 || x.TimeMin > spec.TimeLimit {
 		return core.Errorf(core.Invalid, "time_min: %v exceeds the time limit %v", x.TimeMin.Duration(),
-			spec.TimeLimit.Duration()).Because("time_limit")
+			spec.TimeLimit.Duration()).Because("time_min")
 	}
-	if x.Deadline != 0 && jobs.LatestStart(spec) < max(a.rec.Now(), spec.Begin) {
-		return core.Errorf(core.Invalid, "deadline: the job could not end before %s",
-			x.Deadline.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("time_limit")
+	if x.Deadline == 0 {
+		return nil
 	}
-	return nil
+	now := a.rec.Now()
+	left := core.Seconds(x.Deadline.Sub(now)/time.Minute) * 60 // whole minutes
+	if x.LateAccepted && x.TimeMin == 0 && spec.TimeLimit == core.Forever && left > 0 {
+		x.TimeMin, spec.TimeLimit = 60, left
+	}
+	if jobs.LatestStart(spec) >= max(now, spec.Begin) || x.LateAccepted && x.TimeMin == 0 && x.Deadline > now {
+		return nil
+	}
+	why := "time_limit"
+	if x.TimeMin > 0 && x.Deadline > now {
+		why = "time_min"
+	}
+	return core.Errorf(core.Invalid, "deadline: the job could not end before %s",
+		x.Deadline.Go().UTC().Format("2006-01-02T15:04:05Z")).Because(why)
 }
 
 // Array reads the indices of an array.
