@@ -75,6 +75,36 @@ for i in 1 2 3 4 5 6 7 8 9; do n=$(squeue -h -u $USER -t R -n tty,yes | wc -l); 
 echo $n left`, `1
 y
 0 left`},
+	"deadline": {
+		`salloc --deadline=now+2minutes -t5 true 2>&1 | sed 's/ [0-9][0-9]*/ J/'
+srun --deadline=now+2minutes -t5 true 2>&1 | sed 's/ [0-9][0-9]*/ J/'
+sbatch -Q -W --deadline=now+2minutes -t5 -o /dev/null --wrap true; echo $?
+sbatch -Q -W --deadline=now+150 -o dl.out --wrap 'scontrol show job $SLURM_JOB_ID | grep -o TimeLimit.*'
+cat dl.out; sacct -n -X -P -o state,exitcode | grep DEAD | sort -u`,
+		`salloc: Pending job allocation J
+salloc: job J queued and waiting for resources
+salloc: Job has been cancelled
+salloc: Job allocation J has been revoked.
+salloc: error: Job submit/allocate failed: Job/step already completing or completed
+srun: job J queued and waiting for resources
+srun: Job has been cancelled
+srun: error: Unable to allocate resources: Job/step already completing or completed
+1
+TimeLimit=00:02:00 TimeMin=00:01:00
+DEADLINE|1:0`,
+	},
+	"gpu-notes": {
+		`srun -N1 -n2 --gpus=2 --gpu-bind=verbose,single:1 --gpu-freq=high true 2>&1 | sort
+salloc -Q -N1 --gpus=2 --mem-per-gpu=10 sh -c 'srun -n1 printenv SLURM_STEP_GPUS'`,
+		`GpuFreq=control_disabled
+gpu-bind: usable_gres=0x1; bit_alloc=0x3; local_inx=0; global_list=0; local_list=0
+gpu-bind: usable_gres=0x2; bit_alloc=0x3; local_inx=0; global_list=1; local_list=1
+0,1`,
+	},
+	"gpu-step-combo": {
+		`srun --gpus=4 --gpus-per-node=2 --gpus-per-task=1 -N2 -n4 --cpus-per-gpu=1 printenv CUDA_VISIBLE_DEVICES | sort`,
+		"0\n0\n1\n1",
+	},
 	"gres-none": {
 		`sbatch -Q -W --gres=gpu:2 -o gn.out --wrap 'for o in "" --gres=none --gpus=0 --gres=gpu:1; do
 srun $o sh -c "echo \$SLURM_JOB_GPUS \$SLURM_STEP_GPUS \$CUDA_VISIBLE_DEVICES \$SLURM_GPUS_ON_NODE"; done'

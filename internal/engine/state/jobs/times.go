@@ -33,6 +33,9 @@ func (e *Edit) MissDeadline() {
 	if e.Job.State == core.Pending {
 		e.Job.Start = e.ed.rec.Now()
 		e.End(core.DeadlineMissed, core.ReasonDeadline, "it can no longer end before its deadline")
+		if e.Job.Spec.More().LateAccepted {
+			e.Job.Exit = core.Exit{Code: 1} // as Slurm
+		}
 		return
 	}
 	e.End(core.DeadlineMissed, core.ReasonDeadline, "its deadline has come")

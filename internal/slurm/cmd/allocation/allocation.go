@@ -128,6 +128,13 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 		a.Cancel(ctx)
 		a.World.Errorf("Unable to allocate resources: %s", slurm.ErrorText(err))
 		return slurm.ExitError, false
+	case state == core.DeadlineMissed:
+		a.World.Infof("Job has been cancelled")
+		if a.Dot != "" {
+			a.World.Infof("Job allocation %s has been revoked.", a.Job)
+		}
+		a.World.Errorf("%s: Job/step already completing or completed", a.Refused)
+		return slurm.ExitError, false
 	case state != core.Running:
 		a.World.Infof("Job allocation %s has been revoked%s", a.Job, a.Dot)
 		a.World.Infof("Force Terminated JobId=%s", a.Job)
@@ -155,6 +162,9 @@ func (a *Request) waitStart(ctx context.Context, id core.JobID, giveUp <-chan ti
 		a.Found = list
 		state := list.Jobs[0].State
 		if state != core.Pending {
+			if !told && state == core.DeadlineMissed { // it was queued, if only for a moment
+				a.tellQueued(&list.Jobs[0])
+			}
 			if told && state == core.Running && a.talks() {
 				a.World.Infof("job %s has been allocated resources", a.Job)
 			}
