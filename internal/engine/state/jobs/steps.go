@@ -68,10 +68,10 @@ func stepFits(j *core.Job, others []*core.Step, st *core.Step) error {
 	if len(st.Holds) != len(st.Nodes) {
 		return core.Errorf(core.Internal, "a step on %d nodes holds something on %d", len(st.Nodes), len(st.Holds))
 	}
-	free := core.FreeForSteps(j, others)
+	free := steplayout.Free(j, others)
 	for i, n := range st.Nodes {
 		at := slices.IndexFunc(free, func(na core.NodeAlloc) bool { return na.Node == n })
-		if at < 0 || !free[at].Holds(&st.Holds[i], &j.Alloc.Nodes[at]) {
+		if at < 0 || !steplayout.CanHold(&free[at], &st.Holds[i], &j.Alloc.Nodes[at]) {
 			return core.Errorf(core.Conflict, "other steps of job %d have node %s", j.ID, n).Because("nodes_busy")
 		}
 	}

@@ -59,7 +59,7 @@ func placeFree(j *core.Job, steps []*core.Step, st *core.Step, ask *core.StepReq
 		return nil, err
 	}
 	pool := make([]core.NodeAlloc, 0, len(may))
-	free, next := core.FreeForSteps(j, steps), 0
+	free, next := Free(j, steps), 0
 	for i := range free { // may has the job's order too
 		if next == len(may) || may[next].Node != free[i].Node {
 			continue
