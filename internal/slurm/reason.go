@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -166,6 +167,13 @@ func ErrorText(err error) string {
 	}
 	if t, ok := texts()[core.ReasonOf(err)]; ok {
 		return t
+	}
+	var e *core.Error
+	var task int
+	if errors.As(err, &e) && e.Reason == "no_program" {
+		if n, _ := fmt.Sscanf(e.Message, "task %d", &task); n == 1 {
+			return fmt.Sprintf("No executable program specified for task %d", task)
+		}
 	}
 	if t, ok := texts()[codeReasons[core.CodeOf(err)]]; ok {
 		return t

@@ -288,3 +288,12 @@ func TestNodeTasks(t *testing.T) {
 		}
 	}
 }
+
+// TestNoProgram [multi-prog]: a task without a program is told in Slurm's words.
+func TestNoProgram(t *testing.T) {
+	t.Parallel()
+	err := core.Errorf(core.Invalid, "task %d has no program", 3).Because("no_program")
+	if got := slurm.ErrorText(err); got != "No executable program specified for task 3" {
+		t.Error(got)
+	}
+}

@@ -28,5 +28,5 @@ func CheckPrograms(ask *core.StepRequest, st *core.Step, first int32) (next int3
 			rank = p.Last + 1
 		}
 	}
-	return next, core.Errorf(core.Invalid, "No executable program specified for task %d", rank).Because("no_program")
+	return next, core.Errorf(core.Invalid, "task %d has no program", rank).Because("no_program")
 }
