@@ -90,6 +90,8 @@ type tracked struct {
 	low   lowUse
 	// steps are the live steps of the attempt. True: whoever made the step has yet to launch it, and does so or ends it.
 	steps map[int32]bool
+	// kills are the orders to end live steps, by their number: a node that was away hears of them when it is back.
+	kills map[int32]wire.Kill
 }
 
 // node is what the hub knows of a node beside its record.
@@ -150,7 +152,7 @@ func (h *Hub) track(j *core.Job, t told) {
 	if old := h.jobs[j.ID]; old != nil {
 		if old.job.Attempt == j.Attempt {
 			next.doing, next.ports, next.gang, next.drops = old.doing, old.ports, old.gang, old.drops
-			next.steps = old.steps
+			next.steps, next.kills = old.steps, old.kills
 		}
 		h.untrack(old.job)
 		if h.cfg.Samples != nil && (gone || old.job.Attempt != j.Attempt) {
@@ -328,7 +330,28 @@ func (h *Hub) Signal(j *core.Job, s wire.Signal) error {
 // KillStep ends one step of a job, as k says: with which grace and for what reason.
 func (h *Hub) KillStep(j *core.Job, k wire.Kill) error {
 	k.Job, k.Attempt, k.Cause = int64(j.ID), j.Attempt, wire.CauseCancelled
+	h.noteKill(&k)
 	return h.toNodes(j, order{typ: wire.TypeKill, header: k})
+}
+
+// noteKill remembers the order to end a step until the step has ended.
+func (h *Hub) noteKill(k *wire.Kill) {
+	id, err := strconv.ParseInt(k.Step, 10, 32)
+	if err != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.jobs[core.JobID(k.Job)]
+	if t == nil || t.job.Attempt != k.Attempt {
+		return
+	}
+	if _, known := t.steps[int32(id)]; known {
+		if t.kills == nil {
+			t.kills = map[int32]wire.Kill{}
+		}
+		t.kills[int32(id)] = *k
+	}
 }
 
 func killStep(j *core.Job, step, notice string) order {

@@ -87,6 +87,9 @@ func (k *conn) rejoinAll(has held) (lost []*core.Step) {
 				slices.Contains(st.Nodes, k.who.Name) && !has.knows[stepKey(st)] {
 				lost = append(lost, st)
 			}
+			if kill, ok := t.kills[st.ID]; ok && has.runs[attemptKey{int64(j.ID), j.Attempt}] && has.knows[stepKey(st)] {
+				derived = append(derived, order{typ: wire.TypeKill, header: kill})
+			}
 		}
 	}
 	k.queueFirst(derived)

@@ -244,3 +244,41 @@ func TestAbandonedStepEnds(t *testing.T) {
 	l.hub.Abandoned.Add(all[0].Step, "nobody wants it")
 	l.await("the end of the step", func() bool { return l.stepState(all[0].Step) == core.Failed })
 }
+
+// A step that was to end while its node was away is ended when the node is back with it, and once it has ended the
+// order is forgotten.
+func TestKillOfAStepWaitsForItsNode(t *testing.T) {
+	t.Parallel()
+	l, first, id := allocation(t)
+	all := l.makeStep(id)
+	l.launch(all)
+	first.wantStep(all)
+	first.close()
+	l.await("disconnected", func() bool { return l.hub.Connected() == 0 })
+	step := stepKey(all[0].Step)
+	j := l.awaitState(id, core.Running)
+	if err := l.hub.KillStep(j, wire.Kill{Step: step.Step, Reason: wire.ReasonForsaken}); err == nil {
+		t.Error("a node that is away was told")
+	}
+	step.Node = "n1"
+	a := l.dial(step)
+	for {
+		f := a.next()
+		if f.Type != wire.TypeKill {
+			continue
+		}
+		var k wire.Kill
+		if err := f.Decode(&k); err != nil || k.Step != step.Step || k.Reason != wire.ReasonForsaken {
+			t.Fatalf("%+v: %v", k, err)
+		}
+		break
+	}
+	do(l, &state.Exited{
+		Node: "n1", Job: id, Attempt: step.Attempt, Step: step.Step, Cause: state.CauseCancelled,
+	})
+	l.await("forgotten", func() bool {
+		l.hub.mu.Lock()
+		defer l.hub.mu.Unlock()
+		return len(l.hub.jobs[id].kills) == 0
+	})
+}

@@ -23,6 +23,7 @@ func (t *tracked) noteStep(st *core.Step, made bool) (known bool) {
 	if _, known = t.steps[st.ID]; known || st.State.Final() {
 		if st.State.Final() {
 			delete(t.steps, st.ID)
+			delete(t.kills, st.ID)
 		}
 		return known
 	}
