@@ -165,15 +165,21 @@ func ErrorText(err error) string {
 	if client.Unreachable(err) && core.ReasonOf(err) != client.ReasonUntrusted {
 		return NotContacted
 	}
+	var e *core.Error
+	if errors.As(err, &e) {
+		switch task := 0; e.Reason {
+		case "no_program":
+			if n, _ := fmt.Sscanf(e.Message, "task %d", &task); n == 1 {
+				return fmt.Sprintf("No executable program specified for task %d", task)
+			}
+		case ReasonTimeLimit:
+			if strings.HasPrefix(e.Message, "time_min:") {
+				return texts()[ReasonTimeMin]
+			}
+		}
+	}
 	if t, ok := texts()[core.ReasonOf(err)]; ok {
 		return t
-	}
-	var e *core.Error
-	var task int
-	if errors.As(err, &e) && e.Reason == "no_program" {
-		if n, _ := fmt.Sscanf(e.Message, "task %d", &task); n == 1 {
-			return fmt.Sprintf("No executable program specified for task %d", task)
-		}
 	}
 	if t, ok := texts()[codeReasons[core.CodeOf(err)]]; ok {
 		return t

@@ -163,7 +163,7 @@ func TestRareWishes(t *testing.T) {
 		"--mail-type=end,fail":         {MailTypes: "END,FAIL"},
 		"-d afterok:1:2 --time-min=5":  {Dependency: coretest.Dependency("afterok:1:2"), TimeMin: 300},
 		"--priority=TOP --wckey=w":     {Priority: &top, WCKey: "w"},
-		"--deadline=2026-11-15T02:00":  {Deadline: slurmtest.Day("02:00:00")},
+		"--deadline=2026-11-15T02:00":  {Deadline: slurmtest.Day("02:00:00"), LateAccepted: true},
 		"-m cyclic:block --contiguous": {Distribution: "cyclic:block", Contiguous: true},
 		"--prefer=fast --kill-on-invalid-dep=yes": {
 			Prefer: coretest.Constraint("fast"), Kept: &core.KeptOptions{KillInvalid: &yes},

@@ -27,6 +27,9 @@ func (in *Exited) apply(s *State) (None, error) {
 	next := edit.Job
 	switch in.Step {
 	case "batch":
+		if !clean {
+			next.Flags |= core.ScriptEnded
+		}
 		if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {
 			next.Exit, next.Usage, next.Image = in.Exit, in.Usage, in.Image
 			if ranks := in.ranksOf(j); len(ranks) > 0 || next.Life != nil && next.Life.Ranks != nil {

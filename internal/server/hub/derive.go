@@ -92,13 +92,13 @@ func leave(old, j *core.Job, emit func(core.NodeName, order)) {
 }
 
 // busy reports whether steps of j may still run: its batch step until its node is clean (the keeper cleans up with it)
-// or, where other steps outlive it, until its end is known, which has its usage; its numbered steps until they have
-// ended.
+// or, where other steps outlive it, until its end is known; its numbered steps until they have ended.
 func busy(j *core.Job, steps []*core.Step) bool {
 	if j.Alloc == nil {
 		return false
 	}
-	if j.Spec.Batches() && !j.Alloc.Nodes[0].Done && !(over(j) && j.Usage != (core.Usage{})) {
+	ended := j.Flags.Has(core.ScriptEnded) || over(j) && j.Usage != (core.Usage{}) // older servers noted the usage only
+	if j.Spec.Batches() && !j.Alloc.Nodes[0].Done && !ended {
 		return true
 	}
 	for _, s := range steps {

@@ -108,6 +108,11 @@ func TestDerive(t *testing.T) {
 			with(with(running, ended(core.Completed)), func(j *core.Job) { j.Usage.MaxRSS = 1 }), toldKill, nil,
 			"a:finish b:finish", toldFinish,
 		},
+		"batch step that used nothing ended before others, which have ended now": {
+			with(running, ended(core.Completed)),
+			with(with(running, ended(core.Completed)), func(j *core.Job) { j.Flags |= core.ScriptEnded }), toldKill, nil,
+			"a:finish b:finish", toldFinish,
+		},
 		"and a step of it runs": {
 			running, with(job("a!", "b"), ended(core.Completed)), 0, steps, "b:kill",
 			toldKill,

@@ -303,7 +303,7 @@ func (a *Admission) Deadline(spec *core.Spec) error {
 	}
 	if x.TimeMin < 0 || x.TimeMin > spec.TimeLimit {
 		return core.Errorf(core.Invalid, "time_min: %v exceeds the time limit %v", x.TimeMin.Duration(),
-			spec.TimeLimit.Duration()).Because("time_min")
+			spec.TimeLimit.Duration()).Because("time_limit")
 	}
 	if x.Deadline == 0 {
 		return nil

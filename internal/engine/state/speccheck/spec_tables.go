@@ -128,7 +128,7 @@ var extraTable = fieldTable[core.Extra]{
 		{"extra.time_asked", func(x *core.Extra) bool { return x.TimeAsked != 0 }},
 		{"extra.fill", func(x *core.Extra) bool { return x.Fill }},
 	},
-	flags:    []string{"extra.contiguous", "extra.het_apart", "extra.login_env", "extra.open"},
+	flags:    []string{"extra.contiguous", "extra.het_apart", "extra.late_accepted", "extra.login_env", "extra.open"},
 	assigned: []string{"extra.files"},
 	checkedBy: map[string]string{
 		// the first and last are an administrator's
