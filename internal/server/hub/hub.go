@@ -330,20 +330,16 @@ func (h *Hub) Signal(j *core.Job, s wire.Signal) error {
 // KillStep ends one step of a job, as k says: with which grace and for what reason.
 func (h *Hub) KillStep(j *core.Job, k wire.Kill) error {
 	k.Job, k.Attempt, k.Cause = int64(j.ID), j.Attempt, wire.CauseCancelled
-	h.noteKill(&k)
+	h.mu.Lock()
+	h.jobs[j.ID].noteKill(&k)
+	h.mu.Unlock()
 	return h.toNodes(j, order{typ: wire.TypeKill, header: k})
 }
 
-// noteKill remembers the order to end a step until the step has ended.
-func (h *Hub) noteKill(k *wire.Kill) {
+// noteKill remembers the order to end a step until the step has ended. The job may be nil, and the hub's mu is held.
+func (t *tracked) noteKill(k *wire.Kill) {
 	id, err := strconv.ParseInt(k.Step, 10, 32)
-	if err != nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t := h.jobs[core.JobID(k.Job)]
-	if t == nil || t.job.Attempt != k.Attempt {
+	if err != nil || t == nil || t.job.Attempt != k.Attempt {
 		return
 	}
 	if _, known := t.steps[int32(id)]; known {

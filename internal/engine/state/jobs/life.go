@@ -142,7 +142,8 @@ func (e *Edit) requeueNow() {
 	if e.Job.Alloc != nil {
 		e.Job.Remember()
 	}
-	e.Job.Flags &^= core.Requeueing | core.RequeueHold | core.Completing | core.CancelAsked | core.Shelved | core.ScriptEnded
+	e.Job.Flags &^= core.Requeueing | core.RequeueHold | core.Completing | core.CancelAsked | core.Shelved |
+		core.ScriptEnded
 	e.Job.State, e.Job.Alloc, e.Job.Stop, e.Job.Accrue = core.Pending, nil, nil, 0
 	e.Job.Start, e.Job.End, e.Job.Paused, e.Job.PausedFor = 0, 0, 0, 0
 	e.restoreTimeLimit()
