@@ -62,4 +62,7 @@ func TestRefusedShrink(t *testing.T) {
 	if nodes, steps := have(); nodes != 1 || steps != 0 {
 		t.Errorf("%d nodes, %d steps", nodes, steps)
 	}
+	if j, _ := w.st.rec.Job(id); j.Spec.Shape.NodesMin != 1 || j.Spec.Shape.NodesMax != 1 {
+		t.Errorf("it asks for %d to %d nodes", j.Spec.Shape.NodesMin, j.Spec.Shape.NodesMax)
+	}
 }

@@ -35,7 +35,12 @@ func (in *UpdateJob) updateRequest(s *State, next *core.Job, spec *core.Spec) er
 		return nil
 	}
 	if next.State != core.Pending && (c.Nodes != nil || c.NodeList != nil) {
-		return in.shrink(next)
+		if err := in.shrink(next); err != nil {
+			return err
+		}
+		left := int32(len(next.Alloc.Nodes) - len(in.drop)) // if it comes back to the queue it asks for no more
+		spec.Shape.NodesMin, spec.Shape.NodesMax = left, left
+		return nil
 	}
 	if next.State != core.Pending {
 		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
