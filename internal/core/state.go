@@ -142,7 +142,7 @@ const (
 	FixedPriority                     // somebody gave it its priority; policy leaves it alone
 	Shelved                           // an administrator suspended it: its CPUs are anybody's, also while it is cleaned up
 	SpecialExit                       // it was requeued, held, for somebody to look at
-	ScriptEnded                       // its script has ended, and its first node is not clean yet
+	ScriptEnded                       // its script has ended without usage, and its first node is not clean yet
 )
 
 // Has reports whether all bits of g are set.

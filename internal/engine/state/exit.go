@@ -27,7 +27,7 @@ func (in *Exited) apply(s *State) (None, error) {
 	next := edit.Job
 	switch in.Step {
 	case "batch":
-		if !clean {
+		if !clean && in.Usage == (core.Usage{}) { // else its usage tells
 			next.Flags |= core.ScriptEnded
 		}
 		if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {

@@ -97,7 +97,7 @@ func busy(j *core.Job, steps []*core.Step) bool {
 	if j.Alloc == nil {
 		return false
 	}
-	ended := j.Flags.Has(core.ScriptEnded) || over(j) && j.Usage != (core.Usage{}) // older servers noted the usage only
+	ended := j.Flags.Has(core.ScriptEnded) || over(j) && j.Usage != (core.Usage{})
 	if j.Spec.Batches() && !j.Alloc.Nodes[0].Done && !ended {
 		return true
 	}
