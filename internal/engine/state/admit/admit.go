@@ -317,7 +317,7 @@ func (a *Admission) Deadline(spec *core.Spec) error {
 		return nil
 	}
 	why := "time_limit"
-	if x.TimeMin > 0 && x.Deadline > now {
+	if x.LateAccepted && x.TimeMin > 0 && x.Deadline > now {
 		why = "time_min"
 	}
 	return core.Errorf(core.Invalid, "deadline: the job could not end before %s",
