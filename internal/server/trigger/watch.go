@@ -64,8 +64,10 @@ func (w *Watcher) observe(n *core.Node, snap *state.Snapshot) {
 		event string
 		now   bool
 	}{
-		{client.EventDown, is.down && !was.down}, {client.EventUp, was.down && !is.down},
-		{client.EventDrained, is.drained && !was.drained}, {client.EventFail, is.fail && !was.fail},
+		{client.EventDown, is.down && !was.down},
+		{client.EventUp, was.down && !is.down},
+		{client.EventDrained, is.drained && !was.drained},
+		{client.EventFail, is.fail && !was.fail},
 	} {
 		if !x.now {
 			continue

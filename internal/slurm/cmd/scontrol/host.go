@@ -106,14 +106,20 @@ func (s hostView) showAgent(ctx context.Context, args []string) int {
 	h := &n.Hardware
 	for _, line := range []struct{ name, value string }{
 		{"Active Steps", cmp.Or(strings.Join(steps, ","), "NONE")},
-		{"Actual CPUs", strconv.Itoa(int(h.CPUs))}, {"Actual Boards", "1"},
-		{"Actual sockets", strconv.Itoa(int(h.Sockets))}, {"Actual cores", strconv.Itoa(int(h.Cores))},
+		{"Actual CPUs", strconv.Itoa(int(h.CPUs))},
+		{"Actual Boards", "1"},
+		{"Actual sockets", strconv.Itoa(int(h.Sockets))},
+		{"Actual cores", strconv.Itoa(int(h.Cores))},
 		{"Actual threads per core", strconv.Itoa(int(h.Threads))},
 		{"Actual real memory", fmt.Sprintf("%d MB", h.Memory/core.MiB)},
 		{"Actual temp disk space", fmt.Sprintf("%d MB", h.TmpDisk/core.MiB)},
-		{"Boot time", report.TimeText(n.Host.AgentStart, "Unknown")}, {"Hostname", string(n.Name)},
+		{"Boot time", report.TimeText(n.Host.AgentStart, "Unknown")},
+		{"Hostname", string(n.Name)},
 		{"Last slurmctld msg time", report.TimeText(n.LastHeard, "Unknown")},
-		{"Slurmd PID", agentPID()}, {"Slurmd Debug", "3"}, {"Slurmd Logfile", "(null)"}, {"Version", cmd.Version},
+		{"Slurmd PID", agentPID()},
+		{"Slurmd Debug", "3"},
+		{"Slurmd Logfile", "(null)"},
+		{"Version", cmd.Version},
 	} {
 		fmt.Fprintf(s.w.Out, "%-24s = %s\n", line.name, line.value)
 	}
