@@ -129,7 +129,7 @@ func TestUnknownFate(t *testing.T) {
 				if _, err := Do(t.Context(), e.Engine, submit(0, "k")); core.CodeOf(err) != core.Unavailable {
 					t.Fatalf("a commit of unknown fate was answered with %v", err)
 				}
-				synctest.Wait() // what comes before the state is loaded anew is answered alike
+				synctest.Wait() // what comes before the state is loaded again is answered alike
 				reply := must(e, submit(0, "k"))
 				if reply.Duplicate != written {
 					t.Fatalf("sent again under its key: %+v; the first one was written: %t", reply, written)

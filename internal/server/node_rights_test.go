@@ -60,7 +60,7 @@ func TestNodesGetNothingThatOutlivesTheCall(t *testing.T) {
 		t.Errorf("a public key by a node: %d %s", status, body)
 	}
 	for _, path := range []string{"get_my_user", "get_user", "refresh_ssh_key", "refresh_token"} {
-		status, body := do(plain, "1:1:daemon", "POST", "/api/v1/dstack/users/"+path, map[string]string{"username": "daemon"})
+		status, body = do(plain, "1:1:daemon", "POST", "/api/v1/dstack/users/"+path, map[string]string{"username": "daemon"})
 		var u struct {
 			Key   string `json:"ssh_private_key"`
 			Creds struct {
