@@ -264,8 +264,11 @@ type Accounting struct {
 	Enforce        []string `yaml:"enforce"`
 	DefaultProject string   `yaml:"default_project"`
 	// Store is what of a job the history shows besides the rest: job_script, job_env.
-	Store     []string `yaml:"store"`
-	NormalQOS bool     `yaml:"normal_qos"` // there is always a QOS normal, which jobs have that name none, as in Slurm
+	Store []string `yaml:"store"`
+	// CompletedFile gets a line for each job that ends, in the form of Slurm's jobcomp/filetxt; empty: none is written.
+	CompletedFile string `yaml:"completed_file"`
+
+	NormalQOS bool `yaml:"normal_qos"` // there is always a QOS normal, which jobs have that name none, as in Slurm
 }
 
 // Mail says how people are told what became of their jobs.

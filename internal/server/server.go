@@ -27,6 +27,7 @@ import (
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/jobcomp"
 	"bireme.dev/bireme/internal/server/jobsubmit"
 	"bireme.dev/bireme/internal/server/limit"
 	"bireme.dev/bireme/internal/server/logstore"
@@ -136,6 +137,7 @@ type server struct {
 	power     *power.Switch
 	triggers  *trigger.Watcher
 	plugins   *jobsubmit.Plugins
+	completed *jobcomp.Writer
 	api       *api.API
 	audit     *audit.Log
 	doors     []*door
@@ -190,6 +192,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.fleets.Run(running) })
 	g.Go(func() error { return s.mail.Run(background) })
 	g.Go(func() error { return s.power.Run(background) })
+	g.Go(func() error { return s.completed.Run(background) })
 	g.Go(func() error { return s.triggers.Run(background) })
 	g.Go(func() error { return s.purgeLogs(background) })
 	g.Go(func() error { return s.watchLogs(background) })
@@ -289,6 +292,8 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err := s.triggers.Load(ctx, s.engine.Snapshot()); err != nil {
 		return err
 	}
+	s.completed = jobcomp.New(s.live.Load, s.Log)
+	s.follow("completed", s.completed.Publish)
 	s.plugins = &jobsubmit.Plugins{Log: s.Log}
 	if err := s.plugins.Use(submitSettings(cfg), false); err != nil { // the server starts, and takes no jobs
 		s.Log.Error("jobs are refused until the script of jobs.submit_plugins can be loaded", "err", err)

@@ -91,7 +91,7 @@ var known = map[string]set{
 		v.cfg.Power.ExcludePartitions = strings.Split(s.Value, ",")
 		return nil
 	},
-	"jobsubmitplugins": submitPlugins,
+	"jobsubmitplugins": submitPlugins, "jobcomptype": completions, "jobcomploc": completions,
 	"overtimelimit": func(v *converter, s Setting) (err error) {
 		v.all.OverTime, err = overTime(s.Value)
 		return err

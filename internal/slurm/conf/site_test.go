@@ -133,3 +133,20 @@ func BenchmarkLoadSite(b *testing.B) {
 		}
 	}
 }
+
+// TestCompletions: JobCompType=jobcomp/filetxt and JobCompLoc, in any order.
+func TestCompletions(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"JobCompType=jobcomp/filetxt\n":                  "/var/log/slurm_jobcomp.log",
+		"JobCompLoc=/x\nJobCompType=jobcomp/filetxt\n":   "/x",
+		"JobCompType=jobcomp/none\nJobCompLoc=/x\n":      "",
+		"JobCompLoc=http://x\nJobCompType=jobcomp/kafka": "",
+	} {
+		cfg := config.Default()
+		notes, err := parsed(t, text).Apply(cfg)
+		if err != nil || cfg.Accounting.CompletedFile != want || len(notes) != strings.Count(text, "kafka") {
+			t.Errorf("%q: %q, %v %v", text, cfg.Accounting.CompletedFile, notes, err)
+		}
+	}
+}
