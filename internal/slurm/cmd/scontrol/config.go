@@ -75,10 +75,15 @@ func (s siteConfig) showConfig(ctx context.Context, _ []string) int {
 // reconfigure has the server read its files again.
 func (s siteConfig) reconfigure(ctx context.Context, _ []string) int {
 	c, err := s.client()
+	var out *client.Reconfigured
 	if err == nil {
-		_, err = c.Reconfigure(ctx, &client.Reconfigure{})
+		out, err = c.Reconfigure(ctx, &client.Reconfigure{})
 	}
 	if err == nil {
+		for i := range out.Restart {
+			r := &out.Restart[i]
+			s.w.Hint(fmt.Sprintf("%s: %v is in force until the server is restarted; the file says %v", r.Name, r.Was, r.Is))
+		}
 		return 0
 	}
 	faults := core.FaultsOf(err)

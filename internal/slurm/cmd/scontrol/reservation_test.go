@@ -141,6 +141,18 @@ func TestReconfigure(t *testing.T) {
 		t.Errorf("got %+v, asked %d times", got, asked)
 	}
 	c = lab()
+	c.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method+" "+r.URL.Path != "POST /api/v1/reconfigure" {
+			return false
+		}
+		fmt.Fprint(w, `{"changes":[],"settings":[],"restart":[{"name":"cluster","was":"a","is":"b"}],"applied":true}`)
+		return true
+	}
+	if got := c.Start(t).Run(t, "scontrol", Run, []string{"reconfigure"}); got.Code != 0 || got.Hint !=
+		"scontrol: hint: cluster: a is in force until the server is restarted; the file says b\n" {
+		t.Errorf("got %+v", got)
+	}
+	c = lab()
 	bad := core.Errorf(core.Invalid, "config.yml: 2 faults")
 	bad.Faults = []core.Fault{
 		{Path: "line 1: partitons", Message: "there is no such setting"},
