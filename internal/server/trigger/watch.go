@@ -142,7 +142,7 @@ func (w *Watcher) tick(snap *state.Snapshot, now core.Time, readOnly bool) (save
 	for _, e := range w.list {
 		if e.Due == 0 && !e.gone {
 			if e.due(w, snap, now); e.Due > now {
-				save = append(save, e) // a server that begins anew knows of it
+				save = append(save, e) // a server that begins again knows of it
 			}
 		}
 		switch {
