@@ -57,8 +57,6 @@ type association struct {
 	priority                 int64
 	defaultQOS               int64
 	qos, delta               string
-	effective                []int64 // ids of QOS
-	seen                     bool
 	lft                      int64
 }
 

@@ -60,7 +60,7 @@ func (s *scanner) next() (byte, error) {
 		c, err = s.r.ReadByte()
 	}
 	if err != nil {
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			s.ioErr = err
 			return 0, err
 		}

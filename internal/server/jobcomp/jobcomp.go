@@ -97,8 +97,8 @@ func (w *Writer) Run(ctx context.Context) error {
 	}
 }
 
-// write appends the line of a job and of those that wait with it. The file is opened anew each time: log rotation moves
-// it away.
+// write appends the line of a job and of those that wait with it. The file is opened each time: log rotation moves it
+// away.
 func (w *Writer) write(c *report.Completed) {
 	file := w.cfg().Accounting.CompletedFile
 	if file == "" {

@@ -236,16 +236,6 @@ func number(none float64, get func(*desc) (int64, bool), set func(d *desc, n int
 	return f
 }
 
-// count is a number field that is one count of 32 bits; none is shown for 0.
-func count(none float64, at func(*desc) *int32) field {
-	return number(none, func(d *desc) (int64, bool) { n := *at(d); return int64(n), n != 0 },
-		func(d *desc, n int64, given bool) {
-			if *at(d) = 0; given {
-				*at(d) = int32(min(max(n, 0), 1<<30))
-			}
-		})
-}
-
 // clamp makes a number of a script one that an integer can hold.
 func clamp(n float64) int64 {
 	switch {

@@ -14,7 +14,7 @@
 // instructions (counted by the context that the interpreter asks before each), in bytes of the texts it makes (counted
 // by the functions that make texts; the operator .. is rewritten to a call of one when the script is compiled), in
 // steps of matching patterns (which has code of its own for that), and in time. A call that exceeds a bound refuses the
-// job, and the state is made anew. Should a call not end in spite of that, it keeps its goroutine, and jobs are refused
+// job, and another state is made. Should a call not end in spite of that, it keeps its goroutine, and jobs are refused
 // at once until it does.
 //
 // Scripts get Lua 5.1 without files, processes, modules and coroutines: the library functions that are missing refuse

@@ -48,7 +48,7 @@ func loadScript(set Settings, log *slog.Logger) (*script, error) {
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "%v", err).Because(slurm.ReasonSubmitPlugin)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

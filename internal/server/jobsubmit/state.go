@@ -95,13 +95,13 @@ func (s *script) library(l *lua.LState, now func() *call) *lua.LTable {
 	t.RawSetString("CLUSTER_NAME", lua.LString(s.cluster))
 	for name, level := range levels {
 		t.RawSetString(name, l.NewFunction(func(l *lua.LState) int {
-			s.log.Log(context.Background(), level, "lua: "+formatted(l, now()))
+			s.log.Log(context.Background(), level, "lua", "text", formatted(l, now()))
 			return 0
 		}))
 	}
 	t.RawSetString("log", l.NewFunction(func(l *lua.LState) int {
 		l.Remove(1)
-		s.log.Info("lua: " + formatted(l, now()))
+		s.log.Info("lua", "text", formatted(l, now()))
 		return 0
 	}))
 	tell := l.NewFunction(func(l *lua.LState) int {

@@ -6,11 +6,11 @@ import (
 
 // countTexts has every library function that makes a text count it, before it makes it where that could be a large one.
 func countTexts(l *lua.LState, now func() *call) {
-	str := l.GetGlobal("string").(*lua.LTable) //nolint:forcetypeassert // the library was just opened
-	tab := l.GetGlobal("table").(*lua.LTable)  //nolint:forcetypeassert // the library was just opened
+	str := l.GetGlobal("string").(*lua.LTable) // the library was just opened
+	tab := l.GetGlobal("table").(*lua.LTable)  // the library was just opened
 	l.SetGlobal(joinName, l.NewFunction(func(l *lua.LState) int { return join(l, now()) }))
 	wrap := func(t *lua.LTable, name string, before func(*lua.LState, *call)) {
-		inner := t.RawGetString(name).(*lua.LFunction).GFunction //nolint:forcetypeassert // as above
+		inner := t.RawGetString(name).(*lua.LFunction).GFunction // as above
 		t.RawSetString(name, l.NewFunction(func(l *lua.LState) int {
 			c := now()
 			if before != nil {

@@ -166,11 +166,11 @@ func jobGone(snap *state.Snapshot, id core.JobID) bool {
 func (w *Watcher) seeIdle(snap *state.Snapshot, now core.Time) {
 	for name, s := range w.seen {
 		n, ok := snap.Node(name)
-		if since, was := w.idle[name]; ok && s.idle && !was {
-			if since = n.LastBusy; since == 0 { // it is not kept everywhere
-				since = now
+		_, was := w.idle[name]
+		if ok && s.idle && !was {
+			if w.idle[name] = n.LastBusy; n.LastBusy == 0 { // it is not kept everywhere
+				w.idle[name] = now
 			}
-			w.idle[name] = since
 		} else if was && (!ok || !s.idle) {
 			delete(w.idle, name)
 		}

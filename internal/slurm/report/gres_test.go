@@ -17,8 +17,10 @@ func TestNodeGres(t *testing.T) {
 			{Name: "gpu", Type: kind, Count: 4}, {Name: "mps", Count: 400}, {Name: "craynetwork", Count: 4},
 		}
 		n.Hardware.Units = []core.Unit{
-			{Name: "gpu", Type: kind, Socket: 1}, {Name: "gpu", Type: kind, Socket: 1},
-			{Name: "gpu", Type: kind, Socket: 2}, {Name: "gpu", Type: kind, Socket: 2},
+			{Name: "gpu", Type: kind, Socket: 1},
+			{Name: "gpu", Type: kind, Socket: 1},
+			{Name: "gpu", Type: kind, Socket: 2},
+			{Name: "gpu", Type: kind, Socket: 2},
 		}
 		return n
 	}

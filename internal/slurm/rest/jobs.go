@@ -227,7 +227,7 @@ func cancelJobs(c *Call) (*schema.Record, error) {
 func (c *Call) userOf(id string) (string, error) {
 	uid, err := strconv.ParseUint(id, 10, 32)
 	if err != nil {
-		return id, nil
+		return id, nil //nolint:nilerr // it is a name
 	}
 	list, err := c.api.Client.Users(c.Context)
 	if err != nil {

@@ -85,7 +85,7 @@ type stdio struct {
 }
 
 func (s *stdio) Write(b []byte) (int, error) { return s.in.Write(b) }
-func (s *stdio) Close() error { return errors.Join(s.in.Close(), s.ReadCloser.Close()) }
+func (s *stdio) Close() error                { return errors.Join(s.in.Close(), s.ReadCloser.Close()) }
 
 func (s *stdio) LocalAddr() net.Addr              { return &net.UnixAddr{Name: "step", Net: "unix"} }
 func (s *stdio) RemoteAddr() net.Addr             { return s.LocalAddr() }

@@ -3,6 +3,7 @@ package slurmsite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ func (s *site) look(ctx context.Context, since core.Time) (*living, error) {
 	}
 	l.readPartitions(text)
 	if len(l.nodes) == 0 || len(l.partitions) == 0 {
-		return nil, fmt.Errorf("Slurm names no nodes or no partitions") //nolint:staticcheck // a name
+		return nil, errors.New("the Slurm here names no nodes or no partitions")
 	}
 	text, err = s.slurm(ctx, "sacct", "-aXnP", "-S", since.Go().Local().Format("2006-01-02T15:04:05"), "-o", acctFields)
 	if err != nil {

@@ -1,17 +1,18 @@
 package sacct
 
 import (
+	"bufio"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
-	"bufio"
-	"context"
-	"fmt"
-	"slices"
-	"strings"
 )
 
 // print writes the table. In the padded form every column is followed by a blank, the last one too, as in Slurm.

@@ -1,12 +1,13 @@
 package sacct
 
 import (
+	"time"
+
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
-	"time"
 )
 
 // setWindow gives the time that is looked at: with -j all of it, with -s this moment, else today.
