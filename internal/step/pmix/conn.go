@@ -31,7 +31,7 @@ func newConn(n *Node, raw net.Conn) *conn { return &conn{n: n, raw: raw, wake: m
 
 func (c *conn) close() {
 	c.mu.Lock()
-	c.ended = true
+	c.ended, c.queue, c.queued = true, nil, 0 // a fence may remember the connection for long
 	c.mu.Unlock()
 	_ = c.raw.Close()
 	c.kick()
@@ -178,6 +178,14 @@ func (c *conn) read() (tag uint32, body []byte, err error) {
 	if size > maxMessage {
 		return 0, nil, errors.New("a message that is too long")
 	}
+	if size > smallMessage {
+		select {
+		case c.n.large <- struct{}{}:
+			defer func() { <-c.n.large }()
+		case <-c.n.done:
+			return 0, nil, net.ErrClosed
+		}
+	}
 	// It grows with what comes: a length alone costs nothing.
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, c.raw, int64(size)); err != nil {
@@ -186,17 +194,21 @@ func (c *conn) read() (tag uint32, body []byte, err error) {
 	return binary.BigEndian.Uint32(head[4:]), b.Bytes(), nil
 }
 
-// reply answers a call. The body may be shared with other connections.
-func (c *conn) reply(tag uint32, body []byte) {
+// reply answers a call. The parts of its body may be shared with other connections.
+func (c *conn) reply(tag uint32, body ...[]byte) {
+	size := 0
+	for _, b := range body {
+		size += len(b)
+	}
 	head := make([]byte, headerSize)
 	binary.BigEndian.PutUint32(head[4:], tag)
-	binary.BigEndian.PutUint32(head[8:], uint32(len(body)))
+	binary.BigEndian.PutUint32(head[8:], uint32(size))
 	c.mu.Lock()
 	c.open--
-	full := c.queued+len(body) > maxQueue && len(c.queue) > 0
+	full := c.queued+size > maxQueue && len(c.queue) > 0
 	if !full && !c.ended {
-		c.queue = append(c.queue, head, body)
-		c.queued += len(head) + len(body)
+		c.queue = append(append(c.queue, head), body...)
+		c.queued += len(head) + size
 	}
 	c.mu.Unlock()
 	if full { // it asks and does not listen

@@ -21,6 +21,7 @@ type fence struct {
 	sent    bool
 	done    chan struct{} // closed when it is over
 	over    bool
+	held    int // bytes of what was sent
 }
 
 // waiter is a call that is not answered yet.
@@ -66,19 +67,36 @@ func (c *conn) fence(tag uint32, r *reader) error {
 	var part []byte
 	if ready {
 		f.sent = true
-		if f.collect {
-			part = n.collected(f.members)
+		if f.collect && f.nodes > 1 {
+			part, err = n.heldPart(f)
 		}
 	}
 	n.mu.Unlock()
 	switch {
 	case !ready:
+	case err != nil:
+		n.failFence(f, err.Error())
 	case f.nodes == 1:
 		n.endFence(f, statusOK)
 	default:
 		go n.repeat(f.done, Message{Op: f.op, Nodes: f.nodes, Payload: part})
 	}
 	return nil
+}
+
+// heldPart is what the tasks of a fence have put for other nodes. It counts until the fence is over. The lock is held.
+func (n *Node) heldPart(f *fence) ([]byte, error) {
+	size := 0
+	for _, r := range f.members {
+		if s := n.state(r); s.committed {
+			size += entryHead + len(s.far)
+		}
+	}
+	if err := n.hold(size); err != nil {
+		return nil, err
+	}
+	f.held = size
+	return n.collected(f.members), nil
 }
 
 // setName names a set of tasks.
@@ -100,6 +118,9 @@ func (n *Node) fenceOf(set string, ranks []int32, rank int32) (*fence, error) {
 		if _, came := f.waiting[rank]; f.set == set && !came && !f.sent {
 			return f, nil
 		}
+	}
+	if len(n.fences) >= maxFences {
+		return nil, errors.New("too many fences at once")
 	}
 	count, known := n.counts[set]
 	if !known && len(n.counts) >= maxSets {
@@ -152,6 +173,7 @@ func (n *Node) endFence(f *fence, status int32) {
 	}
 	f.over, f.sent = true, true
 	close(f.done)
+	_ = n.hold(-f.held) // after the step's end nothing is counted
 	n.fences = slices.DeleteFunc(n.fences, func(o *fence) bool { return o == f })
 	waiting := f.waiting
 	n.mu.Unlock()

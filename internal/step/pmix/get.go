@@ -45,6 +45,10 @@ func (c *conn) get(tag uint32, r *reader) error {
 	if r.err != nil {
 		return r.err
 	}
+	if len(key) > maxKey {
+		c.status(tag, statusBadParam)
+		return nil
+	}
 	at, known := c.n.where[int32(rank)]
 	if nspace != c.n.cfg.Namespace || rank >= rankWildcard || !known {
 		c.status(tag, statusNotFound) // it has been told all that is known of its step
@@ -81,8 +85,14 @@ func (s *rankState) has(key string, near bool) bool {
 	if key == "" {
 		return true
 	}
-	keys, known := keysOf(s.dialect, s.side(near))
-	return keys[key] || !known
+	at := 0
+	if near {
+		at = 1
+	}
+	if s.keys[at] == nil { // read once: many may wait for it
+		s.keys[at], s.vague[at] = keysOf(s.dialect, s.side(near))
+	}
+	return s.keys[at][key] || s.vague[at]
 }
 
 func (s *rankState) side(near bool) []byte {
@@ -105,11 +115,10 @@ func (n *Node) answer(c *conn, tag uint32, rank int32, key string) {
 	}
 	one := &writer{dialect: c.dialect}
 	one.one().proc(n.cfg.Namespace, uint32(rank))
-	one.b = append(one.b, packed...)
 	w := &writer{dialect: c.dialect}
 	w.one().int32(statusOK)
-	w.one().blob(one.b)
-	c.reply(tag, w.b)
+	w.one().size(len(one.b) + len(packed))
+	c.reply(tag, append(w.b, one.b...), packed) // not a copy for each who asks
 }
 
 // giveUp answers a call that has waited long enough.

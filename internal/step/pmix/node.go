@@ -39,6 +39,11 @@ const (
 	connsPerRank = 4         // a task may fork others that connect in its name
 	maxCalls     = 1024      // of a connection that are not answered
 	maxSets      = 4096      // different sets of tasks that fence
+	maxFences    = 4096      // that are not over
+	maxKey       = 511       // bytes of a key, as the standard has it
+	maxKeys      = 1024      // of a task that are remembered
+	smallMessage = 64 << 10  // bytes that every connection may send at a time
+	maxLarge     = 8         // messages above that are read at once
 	maxHandshake = 10 * time.Second
 )
 
@@ -49,6 +54,7 @@ var total atomic.Int64
 type Node struct {
 	cfg      Config
 	listener net.Listener
+	large    chan struct{} // a large message that is read holds a place
 	local    map[int32]int // rank -> local number
 	where    map[int32]int // rank -> node
 
@@ -75,6 +81,9 @@ type rankState struct {
 	dialect dialect
 	near    []byte
 	far     []byte
+	// The keys of far and of near, once somebody has looked for one. vague: there may be more.
+	keys  [2]map[string]bool
+	vague [2]bool
 }
 
 // New listens for the tasks of a node.
@@ -86,7 +95,7 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, local: map[int32]int{}, where: map[int32]int{}, ranks: map[int32]*rankState{},
 		conns: map[*conn]struct{}{}, counts: map[string]int{}, asks: map[int32]*ask{}, info: map[dialect][]byte{},
-		done: make(chan struct{}),
+		done: make(chan struct{}), large: make(chan struct{}, maxLarge),
 	}
 	for at, node := range cfg.Nodes {
 		if len(node.Ranks) == 0 {
@@ -209,7 +218,7 @@ func (n *Node) keep(rank int32, d dialect, near, far []byte) error {
 		return err
 	}
 	s.committed, s.dialect = true, d
-	s.near, s.far = slices.Clone(near), slices.Clone(far)
+	s.near, s.far, s.keys = slices.Clone(near), slices.Clone(far), [2]map[string]bool{}
 	return nil
 }
 

@@ -160,7 +160,7 @@ func (n *Node) told(rank int32) {
 
 // asked answers another node, at once or when the task has committed the key.
 func (n *Node) asked(rank int32, key string) {
-	if n.where[rank] != n.cfg.Here {
+	if at, known := n.where[rank]; !known || at != n.cfg.Here || len(key) > maxKey {
 		return
 	}
 	n.mu.Lock()

@@ -113,18 +113,21 @@ func (r *reader) infos() []info {
 	return list
 }
 
-// keysOf are the keys of packed pairs. known is false where a value is of a type that is not known: then there may be
-// more.
-func keysOf(d dialect, packed []byte) (keys map[string]bool, known bool) {
+// keysOf are the keys of packed pairs. vague is true where there may be more: a value is of a type that is not
+// known, or there are too many.
+func keysOf(d dialect, packed []byte) (keys map[string]bool, vague bool) {
 	r := &reader{dialect: d, b: packed}
 	keys = map[string]bool{}
 	for len(r.b) > 0 {
+		if len(keys) >= maxKeys {
+			return keys, true
+		}
 		r.items(1)
 		key := r.string()
-		if r.err == nil {
+		if r.err == nil && len(key) <= maxKey { // nobody can ask for a longer one
 			keys[key] = true
 		}
 		r.skip(r.uint16(), 0)
 	}
-	return keys, r.err == nil
+	return keys, r.err != nil
 }
