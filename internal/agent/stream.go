@@ -207,13 +207,18 @@ func (st *stepStream) taskExited(x wire.TaskExited) {
 	}})
 }
 
-// meet passes on what the node's tasks put before a fence.
+// meet passes on what the node's tasks put before a fence. The keeper repeats what is not answered: of what is the same
+// the last one waits for srun. The first in the queue may be on its way.
 func (st *stepStream) meet(m wire.Meet, payload []byte) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.push(item{t: wire.TypeStepMeet, header: wire.StepMeet{
-		Node: st.a.id.name, N: m.N, Err: m.Err, Op: m.Op, Nodes: m.Nodes,
-	}, payload: payload})
+	h := wire.StepMeet{Node: st.a.id.name, N: m.N, Err: m.Err, Op: m.Op, Nodes: m.Nodes}
+	if n := len(st.queue); n > 1<<16 {
+		return
+	} else if n > 1 {
+		st.queue = st.queue[:1+len(slices.DeleteFunc(st.queue[1:], func(i item) bool { return i.header == any(h) }))]
+	}
+	st.push(item{t: wire.TypeStepMeet, header: h, payload: payload})
 }
 
 func (st *stepStream) started() {
