@@ -29,8 +29,9 @@ func (l *LastIDs) TakeProjectID() int64 {
 	return l.last.Project
 }
 
-// LoadProjectID notes an id that is in the store already.
-func (l *LastIDs) LoadProjectID(id int64) { l.last.Project = max(l.last.Project, id) }
+// LoadProjectID notes an id that is in the store already. Where the store does not know it as given, as of an earlier
+// build, the next batch says so: its record may be deleted in it.
+func (l *LastIDs) LoadProjectID(id int64) { l.give(&l.last.Project, id) }
 
 // qosID is the id that a QOS has, or one that none has had.
 func (l *LastIDs) qosID(name core.QOSName, old *core.QOS) int64 {

@@ -91,13 +91,13 @@ func (r *Records) LoadStep(st *core.Step) { r.addStep(st) }
 // LoadQOS is as LoadJob.
 func (r *Records) LoadQOS(q *core.QOS) {
 	r.qos[q.Name] = q
-	r.last.QOS = max(r.last.QOS, q.ID)
+	r.give(&r.last.QOS, q.ID)
 }
 
 // LoadReservation is as LoadJob.
 func (r *Records) LoadReservation(a *core.AdvanceReservation) {
 	r.reservations[a.Name] = a
-	r.last.Reservation = max(r.last.Reservation, a.ID)
+	r.give(&r.last.Reservation, a.ID)
 }
 
 // LoadRun is as LoadJob.
