@@ -76,6 +76,8 @@ func (in *TakeHistory) check(s *State) error {
 			return refuse("job %d of the call has no spec with a user", i+1)
 		case j.ID < 1 || j.ID >= maxTakenJob || j.SpecID != j.ID:
 			return refuse("job %d of the call: %d is not a job id", i+1, j.ID)
+		case j.Array != nil && (j.Array.Base < 1 || j.Array.Base >= maxTakenJob):
+			return refuse("job %d: %d is not the id of an array", j.ID, j.Array.Base)
 		case !j.State.Final() || j.Live() || j.End == 0:
 			return refuse("job %d has not ended", j.ID)
 		}
