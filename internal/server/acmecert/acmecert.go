@@ -100,9 +100,12 @@ func (m *Manager) Run(ctx context.Context) {
 				return
 			}
 			if err == nil {
-				pause = firstPause
 				m.o.Log.Info("the ACME certificate was renewed", "hosts", m.o.Hosts)
-				continue
+				if wait = m.due(time.Now()); wait > 0 {
+					pause = firstPause
+					continue
+				}
+				err = errors.New("the new certificate is to be renewed at once: is the clock right?")
 			}
 			m.o.Log.Error("no ACME certificate", "hosts", m.o.Hosts, "err", err, "again", pause)
 			wait, pause = pause, min(2*pause, maxPause)
