@@ -28,6 +28,15 @@ var told = []string{
 	"SLURM_JOB_WORK_DIR", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
 }
 
+// groupOf is the variable of a job's group. It may ask a directory: not while a commit is published.
+func groupOf(gid uint32) []string {
+	g, err := account.GroupByGID(gid)
+	if err != nil {
+		return nil
+	}
+	return []string{"SLURM_JOB_GROUP=" + plain.Cell(g.Name)}
+}
+
 // environment is what the mail program is told of a job, as Slurm 22.05 tells it: what a prolog sees, how long the job
 // waited at its start, and at its end how long it ran and how it ended. started is when it began, if it was requeued;
 // derived is the worst exit of its steps.
@@ -39,9 +48,6 @@ func environment(j *core.Job, kind string, started core.Time, derived core.Exit)
 		}
 	}
 	add := func(name, value string) { out = append(out, name+"="+value) }
-	if g, err := account.GroupByGID(j.Spec.GID); err == nil {
-		add("SLURM_JOB_GROUP", plain.Cell(g.Name))
-	}
 	add("SLURM_JOB_STATE", j.State.String())
 	word, ok := words[kind]
 	if !ok {

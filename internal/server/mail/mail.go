@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +45,7 @@ const (
 type message struct {
 	to, subject string
 	env         []string
+	gid         uint32 // of the job: its name is looked up when the message is sent
 }
 
 // Sender sends mail about jobs. Publish learns of them, Run sends.
@@ -53,7 +55,7 @@ type Sender struct {
 	queue chan message
 
 	mu              sync.Mutex
-	now             *state.Snapshot              // the last with a job that somebody is told of; may be nil
+	now             *state.Snapshot              // the one that is published; nil: none is
 	alarms          map[core.JobID][]*time.Timer // at parts of the time limit
 	started         map[core.JobID]core.Time     // when jobs that run began; a requeued one does not say any more
 	arrays          map[core.JobID]*summary      // those of which a task has started or ended
@@ -118,6 +120,9 @@ func (s *Sender) Publish(p *engine.Published) {
 		}
 	}
 	s.notifyEndedArrays(p.Snapshot)
+	s.mu.Lock()
+	s.now = nil
+	s.mu.Unlock()
 }
 
 // Run sends until ctx ends.
@@ -163,7 +168,7 @@ func (s *Sender) send(ctx context.Context, l message) error {
 	c.Env = append([]string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
 		"SLURM_CLUSTER_NAME=" + cfg.Cluster,
-	}, l.env...)
+	}, slices.Concat(l.env, groupOf(l.gid))...)
 	c.Dir, c.WaitDelay = "/", time.Second
 	if err := confine(c, cfg.User); err != nil {
 		return err
@@ -243,7 +248,8 @@ func (s *Sender) enqueue(j *core.Job, kind, subject string) {
 	case !ok:
 		return
 	}
-	l := message{to: to, subject: subject, env: environment(j, kind, s.started[j.ID], s.derived(j.ID))}
+	env := environment(j, kind, s.started[j.ID], s.derived(j.ID))
+	l := message{to: to, subject: subject, env: env, gid: j.Spec.GID}
 	select {
 	case s.queue <- l:
 	default:

@@ -148,6 +148,10 @@ func TestEnvironment(t *testing.T) {
 		},
 	} {
 		got := environment(j, kind, 0, core.Exit{Code: 1})
+		if slices.ContainsFunc(got, func(v string) bool { return strings.HasPrefix(v, "SLURM_JOB_GROUP=") }) {
+			t.Error("a group is looked up while a commit is published")
+		}
+		got = append(got, groupOf(j.Spec.GID)...)
 		for _, w := range want {
 			if !slices.Contains(got, w) {
 				t.Errorf("%s: %s is not in %q", kind, w, got)
