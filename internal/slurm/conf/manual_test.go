@@ -10,7 +10,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/conf/keys"
 )
 
-var rewriteManual = flag.Bool("rewrite", false, "write the page of slurm.conf's keys anew")
+var rewriteManual = flag.Bool("rewrite", false, "write the page of slurm.conf's keys")
 
 const manualPage = "../../../docs/manual/slurm-conf.md"
 

@@ -15,7 +15,7 @@ var words = sync.OnceValue(func() map[string]wordCommand {
 			`"dwstat", "federation", "frontend", "hostlist", "hostlistsorted", "hostnames", "job", "licenses", "node", ` +
 			`"partition", "reservation", "slurmd", "step", or "topology"`},
 		"sacctmgr": {commands: sacctmgrWords, entities: `"account", "association", "cluster", "configuration", ` +
-			`"coordinator", "event", "federation", "job", "problem", "qos", "reservation", "resource", "RunawayJobs", ` +
+			`"coordinator", "event", "federation", "problem", "qos", "reservation", "resource", "RunawayJobs", ` +
 			`"stats", "transaction", "tres", "user", or "wckey"`, more: sacctmgrSpecs},
 		"sreport": {commands: sreportWords, entities: `"cluster", "job", "reservation", or "user"`, more: sreportReports},
 	}
@@ -38,10 +38,11 @@ var scontrolWords = [][2]string{
 	{"hide", "do not show hidden partitions"},
 	{"hold <jobs>", "keep jobs from starting"},
 	{"listpids [job[.step] [node]]", "processes of steps on this node"},
-	{"notify <job> <message>", "refused: not there yet"},
+	{"notify <job> <message>", "refused: messages do not reach jobs"},
 	{"oneliner", "a line a record"},
 	{"pidinfo <pid>", "the job of a process and the time it has left"},
 	{"ping", "whether the server answers"},
+	{"power <up|down> [asap|force] <nodes>", "wake nodes, or put them to sleep"},
 	{"quit", "end scontrol"},
 	{"reboot [ASAP] <nodes>", "reboot nodes when they are idle, or drain them first"},
 	{"reconfigure", "re-read configuration files."},
@@ -68,17 +69,16 @@ var scontrolWords = [][2]string{
 
 var sacctmgrWords = [][2]string{
 	{"add <ENTITY> <SPECS>", "add records; create is the same"},
-	{"archive <dump|load>", "move old records to files"},
+	{"archive <dump|load>", "refused: the setting retention says how long records stay"},
 	{"clear stats", "set the counters of the server to 0"},
 	{"delete <ENTITY> where <SPECS>", "delete records; remove is the same"},
 	{"dump <cluster> [file=<name>]", "write accounts, users and limits to a file"},
 	{"exit", "end sacctmgr"},
 	{"help", "print this text"},
 	{"list <ENTITY> [<SPECS>]", "the same as show"},
-	{"load <file> [<SPECS>]", "read what dump wrote"},
+	{"load <file> [<SPECS>]", "read what dump wrote; clean is refused"},
 	{"modify <ENTITY> <SPECS>", "change records"},
 	{"quit", "end sacctmgr"},
-	{"reconfigure", "have the server read its settings again"},
 	{"show <ENTITY> [<SPECS>]", "list records"},
 	{"version", "display tool version number."},
 	{"!!", "repeat the last command"},
@@ -90,50 +90,48 @@ const sacctmgrSpecs = `  <SPECS> are different for each command entity pair.
        add account         - Clusters=, DefaultQOS=, Description=, Fairshare=, Names=, Organization=, Parent=,
                              QosLevel=, and limits
        modify account      - (set) DefaultQOS=, Description=, Fairshare=, Organization=, Parent=, QosLevel=,
-                             RawUsage=, and limits
+                             and limits
        delete account      - Clusters=, Descriptions=, Names=, Organizations=, and Parents=
 
        list associations   - Accounts=, Clusters=, Format=, ID=, OnlyDefaults, Partitions=, Parent=, QOS=, Tree,
                              Users=, WithSubAccounts, WithDeleted, WOLimits, WOPInfo, and WOPLimits
 
-       list cluster        - Classification=, Format=, Names=, RPC=, and WOLimits
-       add cluster         - DefaultQOS=, Fairshare=, Name=, QosLevel=, and limits
-       modify cluster      - (set) DefaultQOS=, Fairshare=, QosLevel=, and limits
-       delete cluster      - Classification=, DefaultQOS=, and Names=
+       list cluster        - Format=, Names=, and WOLimits
+       add cluster         - refused: a server keeps the records of one cluster
+       modify cluster      - refused
+       delete cluster      - refused
 
        add coordinator     - Accounts=, and Names=
        delete coordinator  - Accounts=, and Names=
 
-       list events         - All_Clusters, All_Time, Clusters=, End=, Events=, Format=, MaxCPUs=, MinCPUs=, Nodes=,
-                             Reason=, Start=, States=, and User=
+       list events         - All_Clusters, All_Time, Clusters=, End=, Events=, Format=, Nodes=, Reason=, Start=,
+                             States=, and User=
 
-       modify job          - (set) AdminComment=, Comment=, DerivedExitCode=, NewWCKey=, and SystemComment=
-                             (where) JobID=, and Cluster=
+       modify job          - refused: records of finished jobs are not changed
 
-       list qos            - Descriptions=, Format=, Names=, PreemptMode=, and WithDeleted
+       list qos            - Descriptions=, Format=, IDs=, Names=, and WithDeleted
        add qos             - Description=, Flags=, GraceTime=, Names=, Preempt=, PreemptMode=, Priority=,
                              UsageFactor=, UsageThreshold=, and limits
-       modify qos          - (set) the same, and RawUsage=
-       delete qos          - Descriptions=, IDs=, Names=, and PreemptMode=
+       modify qos          - (set) the same
+       delete qos          - Descriptions=, IDs=, and Names=
 
-       list resource       - Clusters=, Descriptions=, Flags=, Names=, Servers=, ServerType=, Type=, and WithClusters
-       add resource        - Clusters=, Count=, Descriptions=, Flags=, Names=, PercentAllowed=, Server=,
-                             ServerType=, and Type=
-       modify resource     - (set) the same
-       delete resource     - Clusters=, and Names=
+       list resource       - Clusters=, Format=, and Names=; there are none
+       add resource        - refused: licenses are settings of the cluster (Licenses= in slurm.conf)
+       modify resource     - refused
+       delete resource     - refused
 
-       list transactions   - Accounts=, Action=, Actor=, Clusters=, End=, Format=, ID=, Start=, User=, and WithAssoc
+       list transactions   - Accounts=, Action=, Actor=, Clusters=, Format=, User=, and WithAssoc
        list tres           - ID=, Name=, Type=, and WithDeleted
 
        list user           - AdminLevel=, DefaultAccount=, DefaultWCKey=, Format=, Names=, QosLevel=, WithAssoc,
                              WithCoordinators, and WithDeleted
        add user            - Accounts=, AdminLevel=, Clusters=, DefaultAccount=, DefaultQOS=, DefaultWCKey=,
-                             Fairshare=, Names=, Partitions=, QosLevel=, WCKeys=, and limits
-       modify user         - (set) AdminLevel=, DefaultAccount=, DefaultQOS=, DefaultWCKey=, Fairshare=, NewName=,
-                             QosLevel=, RawUsage=, and limits
+                             Fairshare=, Names=, QosLevel=, WCKeys=, and limits
+       modify user         - (set) AdminLevel=, DefaultAccount=, DefaultQOS=, DefaultWCKey=, Fairshare=, QosLevel=,
+                             and limits
        delete user         - Accounts=, AdminLevel=, Clusters=, DefaultAccount=, Names=, and WCKeys=
 
-       list wckey          - Clusters=, End=, Format=, ID=, Names=, Start=, User=, and WithDeleted
+       list wckey          - Clusters=, Format=, Names=, User=, and WithDeleted
 `
 
 var sreportWords = [][2]string{
