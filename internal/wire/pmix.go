@@ -27,23 +27,26 @@ type Ranks []int32
 const maxRanks = 1 << 24
 
 // MarshalJSON writes the short form.
-func (r Ranks) MarshalJSON() ([]byte, error) {
+func (r Ranks) MarshalJSON() ([]byte, error) { return json.Marshal(FormatRanges(r)) }
+
+// FormatRanges writes numbers as a list of ranges, in their order: "0-3,8".
+func FormatRanges(numbers []int32) string {
 	var b []byte
-	for i := 0; i < len(r); {
+	for i := 0; i < len(numbers); {
 		k := i
-		for k+1 < len(r) && r[k+1] == r[k]+1 {
+		for k+1 < len(numbers) && numbers[k+1] == numbers[k]+1 {
 			k++
 		}
 		if len(b) > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendInt(b, int64(r[i]), 10)
+		b = strconv.AppendInt(b, int64(numbers[i]), 10)
 		if k > i {
-			b = strconv.AppendInt(append(b, '-'), int64(r[k]), 10)
+			b = strconv.AppendInt(append(b, '-'), int64(numbers[k]), 10)
 		}
 		i = k + 1
 	}
-	return json.Marshal(string(b))
+	return string(b)
 }
 
 // UnmarshalJSON reads the short form.

@@ -31,3 +31,12 @@ func TestRanks(t *testing.T) {
 		}
 	}
 }
+
+func TestFormatRanges(t *testing.T) {
+	t.Parallel()
+	for want, list := range map[string][]int32{"": nil, "3": {3}, "0-3,8": {0, 1, 2, 3, 8}, "1,3,5-6": {1, 3, 5, 6}} {
+		if got := FormatRanges(list); got != want {
+			t.Errorf("%v: %q, want %q", list, got, want)
+		}
+	}
+}

@@ -78,9 +78,11 @@ func windows(t *testing.T, c *cluster.Cluster) {
 	if strings.Contains(r.Out, string(own)) {
 		t.Errorf("the node has the display's cookie: %s", hex.EncodeToString([]byte(r.Out)))
 	}
-	if name := r.Out[strings.LastIndex(r.Out, "/tmp/"):]; name != "" {
-		if _, err := os.Stat(strings.TrimSpace(name)); !os.IsNotExist(err) {
-			t.Errorf("%s is left: %v", name, err)
-		}
+	i := strings.LastIndex(r.Out, "/tmp/")
+	if i < 0 {
+		t.Fatalf("no file of cookies: %v", r)
+	}
+	if _, err := os.Stat(strings.TrimSpace(r.Out[i:])); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", r.Out[i:], err)
 	}
 }

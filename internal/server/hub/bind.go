@@ -43,7 +43,7 @@ func (b *binding) apply(t *wire.Task, node core.NodeName, local int) {
 	}
 	t.Env = append(t.Env, b.Vars...)
 	if b.CPUs != nil {
-		t.CPUs = cpuList(b.CPUs[local])
+		t.CPUs = wire.FormatRanges(b.CPUs[local])
 	}
 	if b.loud {
 		t.Note = b.Bound.Note(node, b.ranks[local], local, b.have)

@@ -202,15 +202,6 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-func TestCPUList(t *testing.T) {
-	t.Parallel()
-	for want, list := range map[string][]int32{"": nil, "3": {3}, "0-3,8": {0, 1, 2, 3, 8}, "1,3,5-6": {1, 3, 5, 6}} {
-		if got := cpuList(list); got != want {
-			t.Errorf("%v: %q, want %q", list, got, want)
-		}
-	}
-}
-
 func TestBlobsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -325,7 +325,7 @@ func (b *launchBuilder) timing(j *core.Job) wire.Timing {
 func (b *launchBuilder) limits(j *core.Job, na *core.NodeAlloc) wire.Limits {
 	var l wire.Limits
 	if b.rules().Settings.ConstrainCPUs {
-		l.CPUs = cpuList(na.Cores)
+		l.CPUs = wire.FormatRanges(na.Cores)
 	}
 	if b.rules().Settings.ConstrainMem {
 		l.Memory = int64(na.Mem)
@@ -396,24 +396,4 @@ func umask(text string) *uint32 {
 	}
 	m := uint32(v)
 	return &m
-}
-
-// cpuList writes CPU numbers as a cpuset list: "0-3,8". They come ascending.
-func cpuList(cpus []int32) string {
-	var b []byte
-	for i := 0; i < len(cpus); {
-		k := i
-		for k+1 < len(cpus) && cpus[k+1] == cpus[k]+1 {
-			k++
-		}
-		if len(b) > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(cpus[i]), 10)
-		if k > i {
-			b = strconv.AppendInt(append(b, '-'), int64(cpus[k]), 10)
-		}
-		i = k + 1
-	}
-	return string(b)
 }

@@ -184,34 +184,28 @@ func mebibytes(v lua.LValue) (core.Bytes, bool) {
 }
 
 func setMemPerNode(d *desc, v lua.LValue) bool {
-	n, ok := mebibytes(v)
-	none := v == lua.LNil || lua.LVAsNumber(v) >= noVal64
-	if !ok && !none {
-		return false
-	}
 	s := &d.Spec.Shape
-	s.MemPerCPU, s.MemPerNode = 0, 0
-	d.give(core.GivenMemPerCPU, false)
-	d.give(core.GivenMemPerNode, !none)
-	if !none {
-		s.MemPerNode = n
-	}
-	return true
+	return setMemoryForm(d, v, &s.MemPerNode, &s.MemPerCPU, core.GivenMemPerNode, core.GivenMemPerCPU)
 }
 
 func setMemPerCPU(d *desc, v lua.LValue) bool {
+	s := &d.Spec.Shape
+	return setMemoryForm(d, v, &s.MemPerCPU, &s.MemPerNode, core.GivenMemPerCPU, core.GivenMemPerNode)
+}
+
+// setMemoryForm sets one of the two forms in which a job asks for memory, and clears the other.
+func setMemoryForm(d *desc, v lua.LValue, to, other *core.Bytes, given, otherGiven core.ShapeGiven) bool {
 	n, ok := mebibytes(v)
 	none := v == lua.LNil || lua.LVAsNumber(v) >= noVal64
 	if !ok && !none {
 		return false
 	}
-	s := &d.Spec.Shape
-	s.MemPerCPU, s.MemPerNode = 0, 0
-	d.give(core.GivenMemPerNode, false)
-	d.give(core.GivenMemPerCPU, !none)
-	if !none {
-		s.MemPerCPU = n
+	if none {
+		n = 0
 	}
+	*to, *other = n, 0
+	d.give(otherGiven, false)
+	d.give(given, !none)
 	return true
 }
 

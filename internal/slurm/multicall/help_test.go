@@ -1,7 +1,6 @@
 package multicall
 
 import (
-	"strings"
 	"testing"
 )
 
@@ -32,17 +31,5 @@ func TestSubmitHelpMarks(t *testing.T) {
 		"sattach --usage": {"^Usage: sattach [options] <jobid.stepid>\n$"},
 		"sbcast --usage":  {"^Usage: sbcast [--exclude] [-CfFjpvV] [--send-libs] SOURCE DEST\n$"},
 	}
-	for line, want := range marks {
-		name, option, _ := strings.Cut(line, " ")
-		run, ok := Lookup(name)
-		if !ok {
-			t.Fatal("there is no command ", name)
-		}
-		text := "^" + output(t, run, name, option) + "$"
-		for _, mark := range want {
-			if !strings.Contains(text, mark) {
-				t.Errorf("%s has no %q:\n%s", line, mark, text)
-			}
-		}
-	}
+	checkMarks(t, marks)
 }

@@ -94,19 +94,7 @@ func TestHelpMarks(t *testing.T) {
 		},
 		"sreport --help": {"^sreport [<OPTION>] [<COMMAND>]\n", options, commands, "\n  <ENTITY> may be \""},
 	}
-	for line, want := range marks {
-		name, option, _ := strings.Cut(line, " ")
-		run, ok := Lookup(name)
-		if !ok {
-			t.Fatal("there is no command ", name)
-		}
-		text := "^" + output(t, run, name, option) + "$"
-		for _, mark := range want {
-			if !strings.Contains(text, mark) {
-				t.Errorf("%s has no %q:\n%s", line, mark, text)
-			}
-		}
-	}
+	checkMarks(t, marks)
 	for _, name := range []string{"sshare", "scontrol", "sacctmgr", "sreport"} { // both options print the same
 		run, _ := Lookup(name)
 		if output(t, run, name, "--help") != output(t, run, name, "--usage") {
@@ -119,6 +107,25 @@ func TestHelpMarks(t *testing.T) {
 		for _, word := range strings.Split(rest, "]")[:strings.Count(rest, "]")] {
 			if word = strings.TrimSpace(word); !strings.HasPrefix(word, "[-") || strings.Count(word, "[") != 1 {
 				t.Errorf("%s --usage: %q", name, word)
+			}
+		}
+	}
+}
+
+// checkMarks runs commands with one option each, by their lines, and looks for texts in what they print. ^ and $ stand
+// for its start and end.
+func checkMarks(t *testing.T, marks map[string][]string) {
+	t.Helper()
+	for line, want := range marks {
+		name, option, _ := strings.Cut(line, " ")
+		run, ok := Lookup(name)
+		if !ok {
+			t.Fatal("there is no command ", name)
+		}
+		text := "^" + output(t, run, name, option) + "$"
+		for _, mark := range want {
+			if !strings.Contains(text, mark) {
+				t.Errorf("%s has no %q:\n%s", line, mark, text)
 			}
 		}
 	}

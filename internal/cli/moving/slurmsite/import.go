@@ -59,7 +59,7 @@ status is 6.`,
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	f.BoolVar(&o.replace, "replace", false, "accounts, associations, users and QOS become as in the dump")
 	f.BoolVar(&o.noJobs, "no-jobs", false, "leave the jobs where they are; ids go on above them all the same")
-	f.BoolVar(&o.noUsage, "no-usage", false, "the fair share begins anew")
+	f.BoolVar(&o.noUsage, "no-usage", false, "leave the usage where it is; fair share counts what is used here")
 	return c
 }
 
