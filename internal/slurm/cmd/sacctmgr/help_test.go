@@ -16,9 +16,9 @@ func TestHelpNamesWhatIsTaken(t *testing.T) {
 	if code := Run(t.Context(), &cmd.World{Name: "sacctmgr", Out: &out}, []string{"--help"}); code != 0 {
 		t.Fatal("exit code ", code)
 	}
-	lines := regexp.MustCompile(`(?m)^       (list|delete) (\w+) +- (.*\n(?: {29}.*\n)*)`).FindAllStringSubmatch(out.String(), -1)
+	lines := regexp.MustCompile(`(?m)^       (list|delete) (\w+) +- (.*\n(?: {29}.*\n)*)`)
 	count := 0
-	for _, line := range lines {
+	for _, line := range lines.FindAllStringSubmatch(out.String(), -1) {
 		what, _ := entity([]string{line[2]})
 		words := listing[what].words
 		if what == "coordinators" {
