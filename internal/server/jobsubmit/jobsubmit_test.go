@@ -204,6 +204,8 @@ func TestBounds(t *testing.T) {
 		{`local s = ("x"):rep(2^20); local t = {s, s, s, s}; for i = 1, 60 do s = table.concat(t) end`, "memory"},
 		{`string.find(("a"):rep(1e5), ".-.-.-zzz")`, "took"},
 		{`string.find(("a"):rep(1e5), "(a*)*b")`, "took"},
+		{`string.find(("a"):rep(1e6), ("a?"):rep(1e6))`, "took a pattern that is too long"},
+		{`table.concat({}, "", 1, 1e15)`, "memory"},
 		{`os.execute("true")`, "os.execute is not available"},
 		{`io.open("/etc/passwd")`, "io.open is not available"},
 		{`pcall(io.open, "/etc/passwd")`, "io.open is not available"},

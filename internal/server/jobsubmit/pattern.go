@@ -11,6 +11,9 @@ import (
 // as users like.
 const maxSteps = 5_000_000
 
+// maxPattern bounds how deep a match nests, and what a set costs for each character.
+const maxPattern = 64 << 10
+
 // pattern is a Lua pattern that is held against a text.
 type pattern struct {
 	text, pat string
@@ -49,6 +52,10 @@ func (p *pattern) find(from int) (start, end int, err error) {
 			start, end, err = -1, -1, f.err
 		}
 	}()
+	if len(p.pat) > maxPattern {
+		p.call.over = "a pattern that is too long"
+		return -1, -1, errSteps
+	}
 	at, anchored := 0, strings.HasPrefix(p.pat, "^")
 	if anchored {
 		at = 1

@@ -47,7 +47,7 @@ func countTexts(l *lua.LState, now func() *call) {
 		list := l.CheckTable(1)
 		size := len(l.OptString(2, ""))
 		for i := l.OptInt(3, 1); i <= l.OptInt(4, list.Len()); i++ {
-			c.spend(l, size+len(lua.LVAsString(list.RawGetInt(i))))
+			c.spend(l, 1+size+len(lua.LVAsString(list.RawGetInt(i)))) // one also for what is not there: it takes time
 		}
 	})
 }
