@@ -152,6 +152,15 @@ func TestTriggerRights(t *testing.T) {
 			t.Errorf("%+v: status %d", bad, status)
 		}
 	}
+	s.Cfg.PrivateData = []string{"jobs"}
+	s.Stop()
+	s.Start()
+	var hidden client.Submitted
+	s.Must("POST", "/api/v1/jobs", client.Submit{Spec: core.Spec{Name: "x", Hold: true}, Script: "#!/bin/sh\n"}, &hidden)
+	ofJob := client.Trigger{Resource: client.TriggerJob, Events: []string{"fini"}, Program: program, Job: hidden.ID}
+	if status, err := s.Call("POST", "/api/v1/triggers", token, ofJob, nil); status != http.StatusNotFound {
+		t.Errorf("a job that is hidden: status %d, %v", status, err)
+	}
 	s.Must("PATCH", "/api/v1/nodes/n1", map[string]any{"state": "down", "reason": "x"}, nil)
 	awaitOutside(t, "both programs, as their user", func() bool { return wrote() == "65534 n1\n65534 n1\n" })
 }

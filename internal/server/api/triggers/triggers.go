@@ -42,6 +42,11 @@ func (a *Triggers) Set(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 		return nil, core.Errorf(core.Denied, "this server is not root and runs no programs as %s", who.User).
 			Because("access_denied")
 	}
+	if v, err := a.Viewer(who); err != nil {
+		return nil, err
+	} else if v.HidesLive(in.Job) {
+		return nil, core.Errorf(core.NotFound, "there is no job %d", in.Job).Because("invalid_job_id")
+	}
 	in.User, in.UID = who.User, uid
 	return a.Watcher.Set(r.Context(), in, who.Admin)
 }
