@@ -133,7 +133,7 @@ func (n *Node) fenceOf(set string, ranks []int32, rank int32) (*fence, error) {
 	for at, node := range n.cfg.Nodes {
 		has := false
 		for _, r := range node.Ranks {
-			if ranks == nil || slices.Contains(ranks, r) {
+			if _, in := slices.BinarySearch(ranks, r); in || ranks == nil {
 				has = true
 				if at == n.cfg.Here {
 					f.members = append(f.members, r)
