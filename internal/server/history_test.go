@@ -85,6 +85,8 @@ func TestHistoryIsRefused(t *testing.T) {
 	s.Must("POST", "/api/v1/jobs", client.Submit{Spec: core.Spec{Name: "here"}, Script: "#!/bin/sh\n"}, &made)
 	live, twice, runs, other := oldJob(5000, "ann"), oldJob(5001, "ann"), oldJob(5002, "ann"), oldJob(made.ID, "ann")
 	live.Flags, runs.State, twice.SpecID = core.Completing, core.Running, 7
+	array := oldJob(5003, "ann")
+	array.Array = &core.ArrayRef{Base: 1<<63 - 2}
 	good := oldJob(6000, "ann")
 	for _, c := range []struct {
 		what, token string
@@ -95,6 +97,7 @@ func TestHistoryIsRefused(t *testing.T) {
 		{"not clean", "", client.TakeHistory{Jobs: []*core.Job{good, live}}, 400},
 		{"running", "", client.TakeHistory{Jobs: []*core.Job{good, runs}}, 400},
 		{"another's spec", "", client.TakeHistory{Jobs: []*core.Job{good, twice}}, 400},
+		{"an array without end", "", client.TakeHistory{Jobs: []*core.Job{good, array}}, 400},
 		{"no spec", "", client.TakeHistory{Jobs: []*core.Job{good, {ID: 5}}}, 400},
 		{"a step that runs", "", client.TakeHistory{Jobs: []*core.Job{good}, Steps: []*core.Step{{Job: 6000}}}, 400},
 		{

@@ -316,6 +316,43 @@ func TestRun(t *testing.T) {
 	<-done
 }
 
+// TestDueAtOnce: a new certificate that is to be renewed already, as by a clock that is wrong, is not asked for again
+// at once.
+func TestDueAtOnce(t *testing.T) {
+	t.Parallel()
+	a, ca := newAuthority(t)
+	a.lifetime = time.Second
+	said := make(chan string, 8)
+	m, err := Open(Options{
+		Hosts: []string{"bireme.test"}, Directory: a.url + "/dir", CA: ca, Dir: t.TempDir(),
+		Log: slog.New(slog.NewTextHandler(lines(said), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.listener = listen(t, m)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { m.Run(ctx); close(done) }()
+	first, second := <-said, <-said
+	cancel()
+	<-done
+	if !strings.Contains(first, "was renewed") || !strings.Contains(second, "is the clock right?") {
+		t.Errorf("%s%s", first, second)
+	}
+}
+
+// lines are those that a log has written.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	select {
+	case l <- string(b):
+	default:
+	}
+	return len(b), nil
+}
+
 // TestRefusal: what the authority refuses is an error that names the host, and nothing is kept.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
