@@ -188,7 +188,7 @@ func (o *applyOptions) applyRun(ctx context.Context, cfg *config.Configuration, 
 // carryOut shows the plan, asks, and does it.
 func (o *applyOptions) carryOut(ctx context.Context, c *client.Client, p *planned, sub *client.Submit) error {
 	if p == nil {
-		if err := o.replace(ctx, c); err != nil {
+		if err := o.replace(ctx, c, sub); err != nil {
 			return err
 		}
 		fmt.Fprint(o.screen(), plan(sub))
@@ -218,7 +218,7 @@ func (o *applyOptions) carryOut(ctx context.Context, c *client.Client, p *planne
 		}
 		return o.updated(ctx, c, run, sub)
 	case override:
-		if err := o.stop(ctx, c); err != nil {
+		if err := o.stop(ctx, c, sub); err != nil {
 			return err
 		}
 	case create:
@@ -241,7 +241,7 @@ func (o *applyOptions) freeName(ctx context.Context, c *client.Client) error {
 }
 
 // replace makes room for a run of a given name: one that is still going is stopped first, if the user agrees.
-func (o *applyOptions) replace(ctx context.Context, c *client.Client) error {
+func (o *applyOptions) replace(ctx context.Context, c *client.Client, sub *client.Submit) error {
 	run, err := findRun(ctx, c, o.project, o.name)
 	if core.CodeOf(err) == core.NotFound {
 		return nil
@@ -260,17 +260,30 @@ func (o *applyOptions) replace(ctx context.Context, c *client.Client) error {
 	if run.State == wire.RunTerminating {
 		return o.awaitEnd(ctx, c)
 	}
-	return o.stop(ctx, c)
+	return o.stop(ctx, c, sub)
 }
 
-// stop ends the live run of the same name and waits until it has ended.
-func (o *applyOptions) stop(ctx context.Context, c *client.Client) error {
+// stop ends the live run of the same name and waits until it has ended. It is left alone where what is to come after
+// it would be refused anyway.
+func (o *applyOptions) stop(ctx context.Context, c *client.Client, sub *client.Submit) error {
+	trial := *sub
+	trial.Files = nil // nothing of them is decided on
+	if _, err := c.Try(ctx, &trial); neverAccepted(err) {
+		o.app.Note("run %s was left alone: what is to take its place is refused", o.name)
+		return err
+	}
 	o.app.Note("stopping run %s", o.name)
 	err := c.StopRun(ctx, o.project, o.name)
 	if code := core.CodeOf(err); err != nil && code != core.Conflict && code != core.NotFound { // it has ended meanwhile
 		return err
 	}
 	return o.awaitEnd(ctx, c)
+}
+
+// neverAccepted reports whether a submission is refused whatever runs now. Limits do not count: the run that makes room
+// may be what they are reached by.
+func neverAccepted(err error) bool {
+	return core.CodeOf(err) == core.Invalid || core.ReasonOf(err) == "node_config_unavailable"
 }
 
 // awaitEnd waits until the run of the same name has ended, and says now and then that it does.
