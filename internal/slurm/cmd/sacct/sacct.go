@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
@@ -234,11 +233,11 @@ func fail(w *cmd.World, format string, args ...any) error {
 // load fetches the rows: jobs by submission, each followed by its steps.
 func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) ([]report.AcctRow, error) {
 	for i, u := range q.q.Users {
-		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
-			if found, err := account.ByUID(uint32(n)); err == nil {
-				q.q.Users[i] = found.Name
-			}
+		name, ok := cmd.FindUser(ctx, c, u)
+		if !ok {
+			return nil, fail(w, "Invalid user id: %s", u)
 		}
+		q.q.Users[i] = name
 	}
 	if len(q.q.Users) == 0 && len(q.q.IDs) == 0 && !f.Has("allusers") {
 		who, err := c.Whoami(ctx)

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
@@ -77,6 +76,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if _, ok := w.OnlyOurs(ctx, c, f.List("clusters")); !ok {
 		return slurm.ExitError
 	}
+	if name, ok := nameUsers(ctx, c, calls); !ok {
+		return w.Complain(fail(w, "Invalid user name: %s", name))
+	}
 	if f.Has("me") {
 		who, err := c.Whoami(ctx)
 		if err != nil {
@@ -101,6 +103,18 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	return code
 }
 
+// nameUsers replaces numbers of users by their names. It returns the first name that nobody has.
+func nameUsers(ctx context.Context, c *client.Client, calls []client.Cancel) (unknown string, ok bool) {
+	for i := range calls {
+		for k, u := range calls[i].Users {
+			if calls[i].Users[k], ok = cmd.FindUser(ctx, c, u); !ok {
+				return u, false
+			}
+		}
+	}
+	return "", true
+}
+
 func fail(w *cmd.World, format string, args ...any) error {
 	return &slurm.Complaint{Lines: []string{w.Name + ": error: " + fmt.Sprintf(format, args...)}, Exit: slurm.ExitError}
 }
@@ -121,13 +135,6 @@ func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 	}
 	if f.Has("user") && len(all.Users) == 0 {
 		return nil, fail(w, "Invalid user name: %s", f.Get("user"))
-	}
-	for i, u := range all.Users {
-		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
-			if found, err := account.ByUID(uint32(n)); err == nil {
-				all.Users[i] = found.Name
-			}
-		}
 	}
 	if f.Has("sibling") {
 		return nil, fail(w, "--sibling is not supported: there are no federations here")

@@ -10,9 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
-	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
@@ -102,7 +100,7 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 		}
 	}
 	for _, name := range f.List("user") {
-		user, ok := findUser(ctx, c, name)
+		user, ok := cmd.FindUser(ctx, c, name)
 		if !ok {
 			w.Errorf("Invalid user: %s", name)
 			q.noRows = q.noRows || len(q.Users) == 0
@@ -116,21 +114,6 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 
 func complaint(format string, args ...any) error {
 	return &slurm.Complaint{Lines: []string{fmt.Sprintf(format, args...)}, Exit: slurm.ExitError}
-}
-
-// findUser finds the name of a user who was given by name or number.
-func findUser(ctx context.Context, c *client.Client, name string) (string, bool) {
-	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
-		if u, err := account.ByUID(uint32(n)); err == nil {
-			return u.Name, true
-		}
-		return name, true
-	}
-	if _, err := account.ByName(name); err == nil {
-		return name, true
-	}
-	_, err := c.User(ctx, core.UserName(name))
-	return name, core.CodeOf(err) != core.NotFound
 }
 
 func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
