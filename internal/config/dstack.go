@@ -2,6 +2,8 @@ package config
 
 import (
 	"net"
+	"net/mail"
+	"net/url"
 	"strings"
 	"time"
 
@@ -49,14 +51,7 @@ func (d *decoder) checkDstack(c *Dstack) {
 	if (c.Certificate == "") != (c.Key == "") {
 		d.at("dstack.certificate", "certificate and key go together")
 	}
-	if len(c.ACMEHosts) > 0 && c.Certificate != "" {
-		d.at("dstack.acme_hosts", "cannot be combined with dstack.certificate: one of the two gives the certificate")
-	}
-	for _, h := range c.ACMEHosts {
-		if net.ParseIP(h) != nil || !strings.Contains(h, ".") || strings.ContainsAny(h, "*:/[] ") {
-			d.at("dstack.acme_hosts", "%q is not a host's full name, such as bireme.example.org", h)
-		}
-	}
+	d.checkACME(c)
 	if c.Upload <= 0 || c.UploadPerUser < c.Upload {
 		d.at("dstack.upload", "%s must be more than 0 and at most upload_per_user (%s)", c.Upload, c.UploadPerUser)
 	}
@@ -75,5 +70,33 @@ func (d *decoder) checkDstack(c *Dstack) {
 	if ip := net.ParseIP(host); plain && !c.PlainHTTP && host != "localhost" && !ip.IsLoopback() {
 		d.at("dstack.listen", "%q: without a certificate the server listens on loopback only, unless dstack.plain_http "+
 			"says otherwise", c.Listen)
+	}
+}
+
+func (d *decoder) checkACME(c *Dstack) {
+	if len(c.ACMEHosts) > 0 && c.Certificate != "" {
+		d.at("dstack.acme_hosts", "cannot be combined with dstack.certificate: one of the two gives the certificate")
+	}
+	for _, h := range c.ACMEHosts {
+		if net.ParseIP(h) != nil || !strings.Contains(h, ".") || strings.ContainsAny(h, "*:/[] ") {
+			d.at("dstack.acme_hosts", "%q is not a host's full name, such as bireme.example.org", h)
+		}
+	}
+	if c.ACMEDirectory != "" {
+		if u, err := url.Parse(c.ACMEDirectory); err != nil || u.Scheme != "https" || u.Host == "" {
+			d.at("dstack.acme_directory", "%q is not a URL that begins with https://", c.ACMEDirectory)
+		}
+	}
+	if c.ACMEEmail != "" {
+		if a, err := mail.ParseAddress(c.ACMEEmail); err != nil || a.Address != c.ACMEEmail {
+			d.at("dstack.acme_email", "%q is not an address such as admin@example.org", c.ACMEEmail)
+		}
+	}
+	for _, s := range []struct{ name, value string }{
+		{"acme_email", c.ACMEEmail}, {"acme_directory", c.ACMEDirectory}, {"acme_ca", c.ACMECA},
+	} {
+		if s.value != "" && len(c.ACMEHosts) == 0 {
+			d.at("dstack."+s.name, "has no effect without dstack.acme_hosts, which names whom the certificate is for")
+		}
 	}
 }

@@ -93,7 +93,12 @@ func TestDstackDoorIsNotOpenToAnybody(t *testing.T) {
 		"loopback only":                   {"dstack.listen=0.0.0.0:3000"},
 		"certificate and key go together": {"dstack.listen=0.0.0.0:3000", "dstack.certificate=/x"},
 		"is not HOST:PORT":                {"dstack.listen=here"},
-		"is not a host's full name":       {"dstack.listen=0.0.0.0:443", "dstack.acme_hosts=10.0.0.1"},
+		"is not a URL that begins with https://": {
+			"dstack.acme_hosts=a.example.org", "dstack.acme_directory=acme.example.org/directory",
+		},
+		"is not an address such as":               {"dstack.acme_hosts=a.example.org", "dstack.acme_email=the admin"},
+		"has no effect without dstack.acme_hosts": {"dstack.acme_email=admin@example.org"},
+		"is not a host's full name":               {"dstack.listen=0.0.0.0:443", "dstack.acme_hosts=10.0.0.1"},
 		"cannot be combined with dstack.certificate": {
 			"dstack.listen=0.0.0.0:443", "dstack.acme_hosts=a.example.org", "dstack.certificate=/x", "dstack.key=/y",
 		},
