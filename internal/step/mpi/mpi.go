@@ -99,7 +99,8 @@ func (s *Service) openPMIx(p *wire.PMIx) (*pmix.Node, error) {
 	for i, node := range p.Nodes {
 		cfg.Nodes = append(cfg.Nodes, pmix.Placement{Name: node.Name, Ranks: node.Ranks})
 		// The parts of a heterogeneous step may share a node.
-		if node.Name == s.cfg.Launch.Key.Node && len(node.Ranks) > 0 && int(node.Ranks[0]) == s.cfg.Tasks[0].Rank {
+		if node.Name == s.cfg.Launch.Key.Node && len(node.Ranks) > 0 && len(s.cfg.Tasks) > 0 &&
+			int(node.Ranks[0]) == s.cfg.Tasks[0].Rank {
 			cfg.Here = i
 		}
 	}
