@@ -79,7 +79,7 @@ y
 		`salloc --deadline=now+2minutes -t5 true 2>&1 | sed 's/ [0-9][0-9]*/ J/'
 srun --deadline=now+2minutes -t5 true 2>&1 | sed 's/ [0-9][0-9]*/ J/'
 sbatch -Q -W --deadline=now+2minutes -t5 -o /dev/null --wrap true; echo $?
-sbatch -Q -W --deadline=now+150 -o dl.out --wrap 'scontrol show job $SLURM_JOB_ID | grep -o TimeLimit.*'
+sbatch -Q -W --deadline=now+175 -o dl.out --wrap 'scontrol show job $SLURM_JOB_ID | grep -o TimeLimit.*'
 cat dl.out; sacct -n -X -P -o state,exitcode | grep DEAD | sort -u`,
 		`salloc: Pending job allocation J
 salloc: job J queued and waiting for resources

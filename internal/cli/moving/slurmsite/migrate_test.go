@@ -70,7 +70,7 @@ func run(t *testing.T, bin string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func TestShadowOfALivingSlurm(t *testing.T) {
+func TestShadowOfRunningSlurm(t *testing.T) {
 	t.Parallel()
 	bin, log := slurm(t)
 	out, err := run(t, bin, "shadow", "--since", "300s", "--json")

@@ -27,8 +27,8 @@ type Compared struct {
 func (s *site) shadowCommand() *cobra.Command {
 	var since time.Duration
 	c := &cobra.Command{
-		Use: "shadow", Short: "when Bireme would have started the jobs that a living Slurm has", Args: cobra.NoArgs,
-		Long: `Ask a living Slurm for its nodes, partitions, queue and jobs since a time (scontrol show, squeue,
+		Use: "shadow", Short: "when Bireme would have started the jobs that a running Slurm has", Args: cobra.NoArgs,
+		Long: `Ask a running Slurm for its nodes, partitions, queue and jobs since a time (scontrol show, squeue,
 sacct), and run the same jobs through Bireme's scheduler on nodes of the same kind, on a virtual clock:
 what ran at the beginning keeps its nodes, what came later comes at its time, with Slurm's priority, and
 runs as long as it did. Jobs that wait are planned with their whole time limit. Both start times of each

@@ -12,8 +12,8 @@ import (
 	"bireme.dev/bireme/internal/sim"
 )
 
-// living is what a Slurm says of itself at a moment.
-type living struct {
+// snapshot is what a Slurm says of itself at a moment.
+type snapshot struct {
 	nodes      []*core.Node
 	partitions []core.Partition
 	records    []record
@@ -36,8 +36,8 @@ type record struct {
 }
 
 // look reads nodes, partitions, jobs of the past and the queue. It only asks.
-func (s *site) look(ctx context.Context, since core.Time) (*living, error) {
-	l := &living{now: core.At(s.app.Now())}
+func (s *site) look(ctx context.Context, since core.Time) (*snapshot, error) {
+	l := &snapshot{now: core.At(s.app.Now())}
 	text, err := s.slurm(ctx, "scontrol", "-o", "show", "node")
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ const (
 	queueFields = "%A|%i|%S|%r|%Q"
 )
 
-func (l *living) readNodes(text string) {
+func (l *snapshot) readNodes(text string) {
 	for line := range strings.Lines(text) {
 		f := fields(line)
 		n := &core.Node{Name: core.NodeName(f["NodeName"]), Weight: int32(number(f["Weight"]))}
@@ -105,7 +105,7 @@ func (l *living) readNodes(text string) {
 	}
 }
 
-func (l *living) readPartitions(text string) {
+func (l *snapshot) readPartitions(text string) {
 	for line := range strings.Lines(text) {
 		f := fields(line)
 		p := core.Partition{
@@ -126,7 +126,7 @@ func (l *living) readPartitions(text string) {
 }
 
 // readJobs reads sacct's rows: those that started, and by id those that wait.
-func (l *living) readJobs(text string) (waiting map[string]*record, err error) {
+func (l *snapshot) readJobs(text string) (waiting map[string]*record, err error) {
 	waiting = map[string]*record{}
 	count := strings.Count(acctFields, ",") + 1
 	for line := range strings.Lines(text) {
@@ -154,7 +154,7 @@ func (l *living) readJobs(text string) (waiting map[string]*record, err error) {
 }
 
 // readQueue adds a record for each job and array task that waits.
-func (l *living) readQueue(text string, waiting map[string]*record) error {
+func (l *snapshot) readQueue(text string, waiting map[string]*record) error {
 	count := strings.Count(queueFields, "|") + 1
 	for line := range strings.Lines(text) {
 		p := strings.SplitN(strings.TrimRight(line, "\n"), "|", count)
@@ -176,7 +176,7 @@ func (l *living) readQueue(text string, waiting map[string]*record) error {
 }
 
 // shadow makes the cluster and the jobs for the production rules.
-func (l *living) shadow(since core.Time) (*sim.Shadow, []record) {
+func (l *snapshot) shadow(since core.Time) (*sim.Shadow, []record) {
 	in := &sim.Shadow{Nodes: l.nodes, Partitions: l.partitions, Begin: since}
 	var kept []record
 	for _, r := range l.records {
