@@ -23,7 +23,7 @@ func newPAMCommand() *cobra.Command {
 		Args: noOperands,
 		Long: `For pam_exec in /etc/pam.d/sshd of a node, as its last line of account:
 
-    account required pam_exec.so quiet stdout /usr/sbin/biremed pam
+    account required pam_exec.so quiet stdout /usr/sbin/biremed pam --dir /var/lib/bireme-agent
 
 A user who has a job with a process on this node is let in, and the session becomes part of the newest of
 these jobs: it is in its cgroups, under its limits, and ends with it. Others are refused. Root and the
@@ -49,8 +49,10 @@ func admit(n *adopt.Node, user, kind string, allow []string) error {
 	switch {
 	case os.Geteuid() != 0:
 		return core.Errorf(core.Denied, "pam: it must be run by root, from PAM")
-	case kind != "account" && kind != "open_session":
-		return nil // nothing to decide when a session ends, or when somebody shows who they are
+	case kind == "close_session":
+		return nil // there is nothing to decide
+	case kind != "account" && kind != "open_session": // an answer here would let people in who did not show who they are
+		return core.Errorf(core.Denied, "pam: PAM_TYPE %q: this is for lines of account and session", kind)
 	case user == "":
 		return core.Errorf(core.Invalid, "pam: PAM_USER is not set: this is for pam_exec")
 	case !filepath.IsAbs(n.Dir):

@@ -257,7 +257,8 @@ func (s *lister) reservationRows(c *condition) (rows []row, _ error) {
 	return rows, nil
 }
 
-// transactionRows are the changes of accounting records that the audit log holds, oldest first.
+// transactionRows are the changes of accounting records that the audit log holds, oldest first; what was refused is
+// none.
 func (s *lister) transactionRows(c *condition) (rows []row, _ error) {
 	names := map[string]string{
 		"user.create": "Add Users", "user.update": "Modify Users", "user.delete": "Remove Users",
@@ -274,7 +275,7 @@ func (s *lister) transactionRows(c *condition) (rows []row, _ error) {
 		for i := range page.Entries {
 			e := &page.Entries[i]
 			action, ok := names[e.Action]
-			if !ok || !c.has("users", string(e.User)) || !c.has("actions", action) {
+			if !ok || e.Answer != core.AuditOK || !c.has("users", string(e.User)) || !c.has("actions", action) {
 				continue
 			}
 			rows = append([]row{{text: map[string]string{
