@@ -182,6 +182,16 @@ func (x *Exchange) Srun(token string, who core.Identity, again bool, accept func
 		return core.Errorf(core.Denied, "the step is %s's", s.owner)
 	}
 	s.mu.Lock()
+	for again && s.taken && s.srun == nil { // the connection that broke is still on its way in
+		change := s.change
+		s.mu.Unlock()
+		select {
+		case <-change:
+		case <-s.over:
+			return core.Errorf(core.Gone, "the step's streams are over")
+		}
+		s.mu.Lock()
+	}
 	old := s.srun
 	taken := s.taken && !(again && old != nil)
 	s.taken = true
@@ -193,6 +203,7 @@ func (x *Exchange) Srun(token string, who core.Identity, again bool, accept func
 	if err != nil {
 		s.mu.Lock()
 		s.taken = old != nil // it may try again
+		s.announce()
 		s.mu.Unlock()
 		return err
 	}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -131,4 +132,36 @@ func TestSrunTakesItsPlaceAgain(t *testing.T) {
 		t.Errorf("srun heard %v, %v", f.Type, err)
 	}
 	x.Close()
+}
+
+// An srun that comes again while the server is still taking its first connection waits for that one, and takes its
+// place or the first, as the case may be.
+func TestSrunComesAgainEarly(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]error{"taken": nil, "broken": net.ErrClosed} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				x := New(Patience{})
+				ann := core.Identity{User: "ann"}
+				x.Expect("k", &core.Step{Job: 7, Nodes: []core.NodeName{"n1"}}, "ann", func() {})
+				hold, ended := make(chan struct{}), make(chan error, 1)
+				far, near := net.Pipe()
+				defer far.Close()
+				go func() {
+					ended <- x.Srun("k", ann, false, func() (net.Conn, error) { <-hold; return near, fault })
+				}()
+				synctest.Wait() // it is being taken
+				go func() {
+					synctest.Wait() // the other one waits
+					close(hold)
+				}()
+				join(t, func(accept func() (net.Conn, error)) error { return x.Srun("k", ann, true, accept) })
+				if err := <-ended; !errors.Is(err, fault) {
+					t.Errorf("the first ended with %v", err)
+				}
+				x.Close()
+			})
+		})
+	}
 }
