@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"bireme.dev/bireme/internal/procstat"
 	"bireme.dev/bireme/internal/step/clock"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -122,18 +123,11 @@ func children(pid int) (list []int, ok bool) {
 
 // procStat reads parent and session of a process; zombies are not alive.
 func procStat(pid int) (parent, session int, alive bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
+	s, ok := procstat.Read("/proc", pid)
+	if !ok || s.Ended() || !s.Has(procstat.Session) {
 		return 0, 0, false
 	}
-	// The name in parentheses may contain anything, so fields are counted from the last one.
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 4 || f[0][0] == 'Z' || f[0][0] == 'X' {
-		return 0, 0, false
-	}
-	parent, _ = strconv.Atoi(string(f[1]))
-	session, _ = strconv.Atoi(string(f[3]))
-	return parent, session, true
+	return int(s.Number(procstat.Parent)), int(s.Number(procstat.Session)), true
 }
 
 // willHaveMark is hasMark for a process that may be in the middle of an exec, where its environment is not to be seen.
@@ -147,15 +141,10 @@ func willHaveMark(pid int, mark []byte) bool {
 	return hasMark(pid, mark)
 }
 
-// executing tells that a process has left its old memory and not got its new one: the place of its environment, the
-// 50th field of all, is nowhere.
+// executing reports whether a process has left its old memory and not got its new one: its environment has no place.
 func executing(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	return len(f) > 50-3 && f[0][0] != 'Z' && f[0][0] != 'X' && string(f[50-3]) == "0"
+	s, ok := procstat.Read("/proc", pid)
+	return ok && !s.Ended() && s.Has(procstat.EnvStart) && s.Number(procstat.EnvStart) == 0
 }
 
 func hasMark(pid int, mark []byte) bool {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"bireme.dev/bireme/internal/procstat"
 	"bireme.dev/bireme/internal/step/cgroup"
 )
 
@@ -135,20 +136,14 @@ func (n *Node) firsts(top string) (out []*process) {
 // process reads a process; nil: it has gone.
 func (n *Node) process(pid int) *process {
 	dir := filepath.Join(n.Proc, strconv.Itoa(pid))
-	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
-	if err != nil {
+	stat, ok := procstat.Read(n.Proc, pid)
+	if !ok || !stat.Has(procstat.Began) {
 		return nil
 	}
-	// The name stands in parentheses and may hold any character: what follows the last one is fixed.
-	end := strings.LastIndexByte(string(stat), ')')
-	f := strings.Fields(string(stat[end+1:]))
-	const parentAt, beganAt = 1, 19 // fields 4 and 22
-	if end < 0 || len(f) <= beganAt {
-		return nil
+	p := &process{
+		pid: pid, cgroups: map[string]string{},
+		parent: int(stat.Number(procstat.Parent)), began: stat.Number(procstat.Began),
 	}
-	p := &process{pid: pid, cgroups: map[string]string{}}
-	p.parent, _ = strconv.Atoi(f[parentAt])
-	p.began, _ = strconv.ParseInt(f[beganAt], 10, 64)
 	status, err := os.ReadFile(filepath.Join(dir, "status"))
 	if err != nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 
+	"bireme.dev/bireme/internal/procstat"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -82,18 +83,11 @@ const microsPerTick = 10_000
 
 func readProcUse(pid int) (p procUse, ok bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
-	b, err := os.ReadFile(dir + "/stat")
-	if err != nil {
+	stat, ok := procstat.Read("/proc", pid)
+	if !ok || stat.State() == 'X' || !stat.Has(24) {
 		return p, false
 	}
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 22 || f[0][0] == 'X' {
-		return p, false
-	}
-	n := func(field int) int64 { // as proc(5) counts them; the third is the first after the name
-		v, _ := strconv.ParseInt(string(f[field-3]), 10, 64)
-		return v
-	}
+	n := stat.Number
 	p.parent = int(n(4))
 	p.faults = n(12) + n(13)
 	p.cpu = (n(14) + n(15) + n(16) + n(17)) * microsPerTick

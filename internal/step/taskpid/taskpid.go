@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"bireme.dev/bireme/internal/procstat"
 )
 
 // taskPID is the variable that tells a task its own number. Nobody knows it before the task is born, and it is born
@@ -78,23 +80,15 @@ func tellByStack(pid, vars int, value []byte) bool {
 
 // tellByFile looks the variable up in the task's memory.
 func tellByFile(pid int, value []byte) {
-	dir := "/proc/" + strconv.Itoa(pid)
-	stat, err := os.ReadFile(dir + "/stat")
-	if err != nil {
+	stat, ok := procstat.Read("/proc", pid)
+	if !ok {
 		return
 	}
-	// The name may hold anything; what follows it is numbers. The environment's place is the 50th and 51st field of all.
-	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const from, to = 50 - 3, 51 - 3
-	if len(f) <= to {
+	start, end := stat.Number(procstat.EnvStart), stat.Number(procstat.EnvEnd)
+	if start <= 0 || end <= start || end-start > 8<<20 {
 		return
 	}
-	start, err1 := strconv.ParseInt(f[from], 10, 64)
-	end, err2 := strconv.ParseInt(f[to], 10, 64)
-	if err1 != nil || err2 != nil || end <= start || end-start > 8<<20 {
-		return
-	}
-	mem, err := os.OpenFile(dir+"/mem", os.O_RDWR, 0)
+	mem, err := os.OpenFile("/proc/"+strconv.Itoa(pid)+"/mem", os.O_RDWR, 0)
 	if err != nil {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/procstat"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
@@ -117,8 +118,8 @@ func (s hostView) showAgent(ctx context.Context, args []string) int {
 		{"Hostname", string(n.Name)},
 		{"Last slurmctld msg time", report.TimeText(n.LastHeard, "Unknown")},
 		{"Slurmd PID", agentPID()},
-		{"Slurmd Debug", "3"},
-		{"Slurmd Logfile", "(null)"},
+		{"Slurmd Debug", "3"},        // info, as agents log
+		{"Slurmd Logfile", "(null)"}, // standard error
 		{"Version", cmd.Version},
 	} {
 		fmt.Fprintf(s.w.Out, "%-24s = %s\n", line.name, line.value)
@@ -301,13 +302,11 @@ func (s hostView) printStep(job, step string, u *client.NodeUsage) {
 func leaders(pids []int) (out []int) {
 	pids = slices.Sorted(slices.Values(pids))
 	for _, pid := range pids {
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		_, after, ok := strings.Cut(string(data), ") ")
-		f := strings.Fields(after)
-		if err != nil || !ok || len(f) < 2 {
+		stat, ok := procstat.Read("/proc", pid)
+		if !ok {
 			return pids[:1]
 		}
-		if parent, _ := strconv.Atoi(f[1]); !slices.Contains(pids, parent) {
+		if !slices.Contains(pids, int(stat.Number(procstat.Parent))) {
 			out = append(out, pid)
 		}
 	}
