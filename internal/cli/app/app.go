@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/plain"
 )
@@ -41,6 +42,19 @@ type App struct {
 
 // Interrupted reports whether a question was answered by Ctrl-C.
 func (a *App) Interrupted() bool { return a.interrupted }
+
+// ConnectAdmin connects for what only administrators may do: the words after "only administrators".
+func (a *App) ConnectAdmin(ctx context.Context, what string) (*client.Client, *client.Whoami, error) {
+	c, err := a.Connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	me, err := c.Whoami(ctx)
+	if err == nil && !me.Admin {
+		err = core.Errorf(core.Denied, "only administrators %s", what)
+	}
+	return c, me, err
+}
 
 // NoSuchCommand is the Args of commands that only hold others.
 func NoSuchCommand(cmd *cobra.Command, args []string) error {

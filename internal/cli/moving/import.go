@@ -15,7 +15,6 @@ import (
 
 	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/cli/moving/slurmsite"
-	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/migrate/inventory"
 )
 
@@ -78,16 +77,9 @@ func (o *importOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.app.Connect()
+	c, me, err := o.app.ConnectAdmin(ctx, "take over another server's users")
 	if err != nil {
 		return err
-	}
-	me, err := c.Whoami(ctx)
-	if err != nil {
-		return err
-	}
-	if !me.Admin {
-		return core.Errorf(core.Denied, "only administrators take over another server's users")
 	}
 	if me.Token != "" && !o.dryRun {
 		o.app.Note("tokens that are taken over by a token (%s) end with it; use the server's own socket to have them last",

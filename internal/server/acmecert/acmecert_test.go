@@ -290,17 +290,23 @@ func TestObtainAndRenew(t *testing.T) {
 	}
 }
 
-// TestRun: Run obtains the certificate without being asked, and ends with its context.
-func TestRun(t *testing.T) {
-	t.Parallel()
-	a, ca := newAuthority(t)
+// open makes a manager of one host's certificate.
+func open(t *testing.T, a *authority, ca string, log slog.Handler) *Manager {
+	t.Helper()
 	m, err := Open(Options{
-		Hosts: []string{"bireme.test"}, Directory: a.url + "/dir", CA: ca, Dir: t.TempDir(),
-		Log: slog.New(slog.DiscardHandler),
+		Hosts: []string{"bireme.test"}, Directory: a.url + "/dir", CA: ca, Dir: t.TempDir(), Log: slog.New(log),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// TestRun: Run obtains the certificate without being asked, and ends with its context.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	a, ca := newAuthority(t)
+	m := open(t, a, ca, slog.DiscardHandler)
 	a.listener = listen(t, m)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -323,13 +329,7 @@ func TestDueAtOnce(t *testing.T) {
 	a, ca := newAuthority(t)
 	a.lifetime = time.Second
 	said := make(chan string, 8)
-	m, err := Open(Options{
-		Hosts: []string{"bireme.test"}, Directory: a.url + "/dir", CA: ca, Dir: t.TempDir(),
-		Log: slog.New(slog.NewTextHandler(lines(said), nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := open(t, a, ca, slog.NewTextHandler(lines(said), nil))
 	a.listener = listen(t, m)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -357,13 +357,7 @@ func (l lines) Write(b []byte) (int, error) {
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	a, ca := newAuthority(t)
-	m, err := Open(Options{
-		Hosts: []string{"bireme.test"}, Directory: a.url + "/dir", CA: ca, Dir: t.TempDir(),
-		Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := open(t, a, ca, slog.DiscardHandler)
 	a.listener = "127.0.0.1:1" // nobody is there
 	if err := m.obtain(t.Context()); err == nil || !strings.Contains(err.Error(), "bireme.test") {
 		t.Errorf("%v", err)

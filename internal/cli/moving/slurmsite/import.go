@@ -11,7 +11,6 @@ import (
 
 	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/client"
-	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/migrate/slurmdb"
 )
 
@@ -138,16 +137,9 @@ func (o *importOptions) run(ctx context.Context) (err error) {
 		say.end()
 		return src.fault(err)
 	}
-	c, err := o.app.Connect()
+	c, _, err := o.app.ConnectAdmin(ctx, "take over another system's accounts and jobs")
 	if err != nil {
 		return err
-	}
-	me, err := c.Whoami(ctx)
-	if err != nil {
-		return err
-	}
-	if !me.Admin {
-		return core.Errorf(core.Denied, "only administrators take over another system's accounts and jobs")
 	}
 	m := &migration{o: o, c: c, db: db, src: src, say: say}
 	if err := m.prepare(ctx); err != nil {
