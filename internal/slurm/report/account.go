@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
 // AcctRow is a row of sacct: a job, or one of its steps.
@@ -99,7 +100,7 @@ func acctField(name string) *AcctField {
 func (c *AcctColumn) Pad(v string) string {
 	width := max(c.Width, -c.Width)
 	if len(v) > width && width > 0 {
-		v = cutText(v, width-1) + "+"
+		v = column.Cut(v, width-1) + "+"
 	}
 	if c.Width < 0 {
 		return v + strings.Repeat(" ", width-len(v))

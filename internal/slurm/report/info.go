@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
 // InfoRow is a line of sinfo: nodes of a partition that are alike in what is printed. Exact rows hold nodes that are
@@ -44,7 +45,7 @@ const (
 
 // InfoQuery says which rows to make.
 type InfoQuery struct {
-	Format     []Column[InfoRow]
+	Format     []column.Column[InfoRow]
 	PerNode    bool // -N
 	Exact      bool // -e
 	Reasons    bool // -R: nodes with a reason only
@@ -187,7 +188,7 @@ func sct(n *client.Node) string {
 }
 
 // InfoFields is all that sinfo can show.
-var InfoFields = []Field[InfoRow]{
+var InfoFields = []column.Field[InfoRow]{
 	{Letter: 'P', Name: "Partition", Title: "PARTITION", Value: (*InfoRow).star},
 	{Letter: 'R', Name: "PartitionName", Title: "PARTITION", Value: func(r *InfoRow) string {
 		return string(r.Part.Name)

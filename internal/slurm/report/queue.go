@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
 // QueueRow is a job in squeue: always its short form, and the whole record when a column needs it.
@@ -141,7 +142,7 @@ func ofHet(r *QueueRow, get func(*core.HetRef) string) string {
 }
 
 // QueueFields is all that squeue can show of a job.
-var QueueFields = []Field[QueueRow]{
+var QueueFields = []column.Field[QueueRow]{
 	{Letter: 'i', Name: "JobArrayID", Title: "JOBID", Value: (*QueueRow).jobID, Compare: compareID},
 	{Letter: 'A', Name: "JobID", Title: "JOBID", Value: func(r *QueueRow) string {
 		return num(r.ID)

@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
 // StepRow is a step in squeue -s and sacct: a numbered one, or with Step nil the job's batch step.
@@ -84,7 +85,7 @@ func (r *StepRow) start() core.Time {
 }
 
 // QueueStepFields is all that squeue -s can show.
-var QueueStepFields = []Field[StepRow]{
+var QueueStepFields = []column.Field[StepRow]{
 	{Letter: 'i', Name: "StepID", Title: "STEPID", Value: (*StepRow).ID},
 	{Letter: 'j', Name: "StepName", Title: "NAME", Value: (*StepRow).Title},
 	{Letter: 'P', Name: "Partition", Title: "PARTITION", Value: func(r *StepRow) string {

@@ -16,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
 	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
@@ -148,7 +149,7 @@ func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
 	}
 	all := strings.EqualFold(f.Get("Format"), "all") || strings.EqualFold(f.Get("format"), "%all")
 	if f.Has("Format") && !all {
-		cols, err := report.ParseLongFormat(report.InfoFields, f.Get("Format"))
+		cols, err := column.ParseLongFormat(report.InfoFields, f.Get("Format"))
 		if err != nil {
 			return q, fail(w, "%s", strings.Replace(err.Error(), "job format", "node format", 1))
 		}
@@ -176,7 +177,7 @@ func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
 	default:
 		format = cmp.Or(w.Getenv("SINFO_FORMAT"), report.InfoFormat)
 	}
-	cols, bad := report.ParseFormat(report.InfoFields, format)
+	cols, bad := column.ParseFormat(report.InfoFields, format)
 	for _, letter := range bad {
 		w.Errorf("Invalid node format specification: %s", letter)
 	}
@@ -236,21 +237,21 @@ func show(ctx context.Context, w *cmd.World, c *client.Client, q report.InfoQuer
 		rows = report.MergePartitions(rows, q)
 	}
 	if sort := cmp.Or(f.Get("sort"), w.Getenv("SINFO_SORT")); sort != "" {
-		report.SortBy(report.InfoFields, sort, rows)
+		column.SortBy(report.InfoFields, sort, rows)
 	}
-	report.FitColumns(q.Format, rows)
+	column.Fit(q.Format, rows)
 	if !f.Has("noheader") {
-		out.Write(report.AppendHeader(nil, q.Format))
+		out.Write(column.AppendHeader(nil, q.Format))
 	}
 	for i := range rows {
-		out.Write(report.AppendRow(nil, q.Format, &rows[i]))
+		out.Write(column.AppendRow(nil, q.Format, &rows[i]))
 	}
 	return 0
 }
 
 // mentionsPartition reports whether a format prints something of partitions; without, a node is listed once.
-func mentionsPartition(cols []report.Column[report.InfoRow]) bool {
-	return slices.ContainsFunc(cols, func(c report.Column[report.InfoRow]) bool {
+func mentionsPartition(cols []column.Column[report.InfoRow]) bool {
+	return slices.ContainsFunc(cols, func(c column.Column[report.InfoRow]) bool {
 		return c.Field != nil && c.Field.Letter != 0 && strings.IndexByte("PRalLsrhgSBIpMi", c.Field.Letter) >= 0
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
 // flagFields are the lines of the second block, each with the fields that make it true. Slurm pads some of the names.
@@ -51,7 +52,7 @@ func sayOptions(out io.Writer, q *report.InfoQuery, f cmd.Flags) {
 	states := cmp.Or(strings.ToLower(strings.Join(q.States, ",")), "(null)")
 	none := func(text string) string { return cmp.Or(text, "n/a") }
 	has := func(names ...string) bool {
-		return slices.ContainsFunc(q.Format, func(c report.Column[report.InfoRow]) bool {
+		return slices.ContainsFunc(q.Format, func(c column.Column[report.InfoRow]) bool {
 			same := func(name string) bool { return strings.EqualFold(name, c.Field.Name) }
 			return c.Field != nil && slices.ContainsFunc(names, same)
 		})
@@ -88,7 +89,7 @@ func sayOptions(out io.Writer, q *report.InfoQuery, f cmd.Flags) {
 }
 
 // longForm writes columns by their long names: partition:9 ,available:.5 ,nodelist:0.
-func longForm(cols []report.Column[report.InfoRow]) string {
+func longForm(cols []column.Column[report.InfoRow]) string {
 	var words []string
 	for _, c := range cols {
 		if c.Field == nil {

@@ -14,7 +14,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
-	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
@@ -134,7 +134,7 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 	if format == "" {
 		format = q.defaultFormat(list.Weights)
 	}
-	cols, bad := report.ParseFormat(report.PriorityFields, format)
+	cols, bad := column.ParseFormat(fields, format)
 	for _, letter := range bad {
 		w.Errorf("Invalid job format specification: %s", letter)
 	}
@@ -152,28 +152,28 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 		q.printOptions(out)
 	}
 	if !q.noHeader {
-		out.Write(report.AppendHeader(nil, cols))
+		out.Write(column.AppendHeader(nil, cols))
 	}
 	for i := range rows {
-		out.Write(report.AppendRow(nil, cols, &rows[i]))
+		out.Write(column.AppendRow(nil, cols, &rows[i]))
 	}
 	return 0
 }
 
 // rows are the lines of the table: the weights alone, or the jobs in order.
-func (q *query) rows(list *client.PriorityList, cluster string) []report.PriorityRow {
+func (q *query) rows(list *client.PriorityList, cluster string) []row {
 	if q.weights {
-		return []report.PriorityRow{{Cluster: cluster, Weights: list.Weights}}
+		return []row{{Cluster: cluster, Weights: list.Weights}}
 	}
 	if q.noRows {
 		return nil
 	}
-	rows := make([]report.PriorityRow, len(list.Jobs))
+	rows := make([]row, len(list.Jobs))
 	for i := range list.Jobs {
-		rows[i] = report.PriorityRow{Job: &list.Jobs[i], Cluster: cluster}
+		rows[i] = row{Job: &list.Jobs[i], Cluster: cluster}
 	}
-	keys, _ := report.SortKeys(report.PriorityFields, q.sort)
-	slices.SortStableFunc(rows, func(a, b report.PriorityRow) int {
+	keys, _ := column.SortKeys(fields, q.sort)
+	slices.SortStableFunc(rows, func(a, b row) int {
 		for _, compare := range keys {
 			if n := compare(&a, &b); n != 0 {
 				return n

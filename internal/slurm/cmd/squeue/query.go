@@ -15,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
 // query is what the user wants to see.
@@ -23,7 +24,7 @@ type query struct {
 	states     report.StateFilter
 	qos        []string
 	resv       []string
-	cols       []report.Column[report.QueueRow]
+	cols       []column.Column[report.QueueRow]
 	sort       string
 	noHeader   bool
 	stamp      bool // print the time first
@@ -239,7 +240,7 @@ func (q *query) setFormat(w *cmd.World, f cmd.Flags) error {
 		format = allFields()
 	}
 	if long != "" {
-		cols, err := report.ParseLongFormat(report.QueueFields, long)
+		cols, err := column.ParseLongFormat(report.QueueFields, long)
 		if err != nil {
 			return complaint(w, "%v", err)
 		}
@@ -250,7 +251,7 @@ func (q *query) setFormat(w *cmd.World, f cmd.Flags) error {
 		q.stepFormat = format // steps have fields of their own; see steps.go
 		return nil
 	}
-	cols, bad := report.ParseFormat(report.QueueFields, format)
+	cols, bad := column.ParseFormat(report.QueueFields, format)
 	for _, letter := range bad {
 		w.Errorf("Invalid job format specification: %s", letter)
 	}

@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
 	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
@@ -136,11 +137,11 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 	}
 	var line []byte
 	if !q.noHeader {
-		line = report.AppendHeader(line[:0], q.cols)
+		line = column.AppendHeader(line[:0], q.cols)
 		out.Write(line)
 	}
 	for i := range rows {
-		line = report.AppendRow(line[:0], q.cols, &rows[i])
+		line = column.AppendRow(line[:0], q.cols, &rows[i])
 		out.Write(line)
 	}
 	return 0
@@ -152,7 +153,7 @@ func (q *query) load(ctx context.Context, c *client.Client) ([]report.QueueRow, 
 		return nil, nil
 	}
 	full := q.document != nil || q.q.History ||
-		report.NeedsFull(q.cols) || q.sortNeedsFull() || len(q.resv)+len(q.licenses) > 0
+		column.NeedsFull(q.cols) || q.sortNeedsFull() || len(q.resv)+len(q.licenses) > 0
 	var rows []report.QueueRow
 	if full {
 		list, err := c.Jobs(ctx, q.q)
@@ -255,12 +256,12 @@ func expand(rows []report.QueueRow) []report.QueueRow {
 }
 
 func (q *query) sortNeedsFull() bool {
-	_, full := report.SortKeys(report.QueueFields, q.sort)
+	_, full := column.SortKeys(report.QueueFields, q.sort)
 	return full
 }
 
 func (q *query) order(rows []report.QueueRow) {
-	cmps, _ := report.SortKeys(report.QueueFields, q.sort)
+	cmps, _ := column.SortKeys(report.QueueFields, q.sort)
 	byID := report.QueueFields[0].Compare
 	slices.SortStableFunc(rows, func(a, b report.QueueRow) int {
 		for _, c := range cmps {

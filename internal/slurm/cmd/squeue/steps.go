@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
 // showSteps prints the steps of running jobs.
@@ -32,16 +33,16 @@ func (q *query) showSteps(ctx context.Context, w *cmd.World, c *client.Client, o
 		return cmp.Or(cmp.Compare(a.Job.Spec.Partition.String(), b.Job.Spec.Partition.String()),
 			cmp.Compare(a.Job.ID, b.Job.ID), cmp.Compare(stepRank(&a), stepRank(&b)))
 	})
-	cols, bad := report.ParseFormat(report.QueueStepFields, q.stepFormat)
+	cols, bad := column.ParseFormat(report.QueueStepFields, q.stepFormat)
 	for _, letter := range bad {
 		w.Errorf("Invalid job step format specification: %s", letter)
 	}
 	var line []byte
 	if !q.noHeader {
-		out.Write(report.AppendHeader(line, cols))
+		out.Write(column.AppendHeader(line, cols))
 	}
 	for i := range rows {
-		line = report.AppendRow(line[:0], cols, &rows[i])
+		line = column.AppendRow(line[:0], cols, &rows[i])
 		out.Write(line)
 	}
 	return 0

@@ -12,7 +12,7 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
-	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/report/table"
 )
 
 // jobReport adds up jobs by their size.
@@ -224,12 +224,12 @@ func (s *session) sizeColumns(c *condition, limits []int64) (out cols) {
 			}
 			return s.time.text(r.sizes[i], r.sum)
 		}}
-		out = append(out, report.TableColumn[row]{TableField: f, Width: f.Width})
+		out = append(out, table.Column[row]{Field: f, Width: f.Width})
 	}
 	part := &field{Name: "% of cluster", Width: 12, Value: func(r *row) string {
 		return timeFormat{percent: true}.text(r.sum, r.all)
 	}}
-	return append(out, report.TableColumn[row]{TableField: part, Width: part.Width})
+	return append(out, table.Column[row]{Field: part, Width: part.Width})
 }
 
 // reservationReport tells what was used of reservations.

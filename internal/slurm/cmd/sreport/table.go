@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/report/table"
 )
 
 // row is a line of a report: the parts that its kind has.
@@ -35,8 +35,8 @@ type utilization struct {
 }
 
 type (
-	field = report.TableField[row]
-	cols  = []report.TableColumn[row]
+	field = table.Field[row]
+	cols  = []table.Column[row]
 )
 
 // properName is a person's name, as the account has it.
@@ -122,7 +122,7 @@ func (s *session) columns(c *condition, fields []field, format string) (out cols
 		format = c.format
 	}
 	for name := range strings.SplitSeq(format, ",") {
-		list, bad := report.ParseTableFormat(fields, name)
+		list, bad := table.ParseFormat(fields, name)
 		if bad != "" {
 			word, _, _ := strings.Cut(name, "%")
 			fmt.Fprintf(s.w.Err, " Unknown field '%s'\n", strings.TrimSpace(word))
@@ -157,7 +157,7 @@ func (s *session) print(c *condition, title, units string, length bool, list col
 		}
 		fmt.Fprintf(out, "\n%s\n%s\n", units, line)
 	}
-	table := report.Table[row]{
+	table := table.Table[row]{
 		Columns: list, NoHeader: s.noHeader, Parsable: s.parsable, Parsable2: s.parsable2,
 	}
 	table.Print(out, rows)

@@ -13,7 +13,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
-	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/report/table"
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
@@ -48,14 +48,14 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		return code
 	}
 	if f.Has("helpformat") {
-		report.PrintFieldNames(w.Out, report.ShareFields)
+		table.PrintFieldNames(w.Out, fields)
 		return 0
 	}
 	format := f.Get("format")
 	if format == "" {
 		format = defaultFormat(f)
 	}
-	cols, bad := report.ParseTableFormat(report.ShareFields, format)
+	cols, bad := table.ParseFormat(fields, format)
 	if bad != "" {
 		w.Errorf("Invalid field requested: %q", bad)
 		return slurm.ExitError
@@ -88,7 +88,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	}
 	out := bufio.NewWriter(w.Out)
 	defer out.Flush()
-	table := report.Table[report.ShareRow]{
+	table := table.Table[row]{
 		Columns: cols, NoHeader: f.Has("noheader"), Parsable: f.Has("parsable"), Parsable2: f.Has("parsable2"),
 	}
 	table.Print(out, q.rows(list.Shares, cluster.Name))
@@ -155,7 +155,7 @@ func (q *query) wants(s *client.Share) bool {
 }
 
 // rows puts the associations in the order of the tree: an account, its users, then the accounts below it.
-func (q *query) rows(list []client.Share, cluster string) (rows []report.ShareRow) {
+func (q *query) rows(list []client.Share, cluster string) (rows []row) {
 	users := map[core.ProjectName][]*client.Share{}
 	below := map[core.ProjectName][]*client.Share{}
 	for i := range list {
@@ -173,7 +173,7 @@ func (q *query) rows(list []client.Share, cluster string) (rows []report.ShareRo
 	}
 	add := func(s *client.Share, depth int) {
 		if q.wants(s) {
-			rows = append(rows, report.ShareRow{Share: s, Depth: depth, Cluster: cluster, ID: shareID(list, s)})
+			rows = append(rows, row{Share: s, Depth: depth, Cluster: cluster, ID: shareID(list, s)})
 		}
 	}
 	var walk func(s *client.Share, depth int)

@@ -13,7 +13,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
-	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/report/table"
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
@@ -45,18 +45,18 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		return code
 	}
 	if f.Has("helpformat") {
-		report.PrintFieldNames(w.Out, report.StatFields)
+		table.PrintFieldNames(w.Out, fields)
 		return 0
 	}
 	format := f.Get("format")
 	switch {
 	case format != "":
 	case f.Has("pidformat"):
-		format = report.StatPIDFormat
+		format = pidFormat
 	default:
-		format = report.StatFormat
+		format = defaultFormat
 	}
-	cols, bad := report.ParseTableFormat(report.StatFields, format)
+	cols, bad := table.ParseFormat(fields, format)
 	if strings.EqualFold(format, "all") {
 		bad = format
 	}
@@ -73,7 +73,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
-	table := report.Table[report.StatRow]{
+	table := table.Table[row]{
 		Columns: cols, NoHeader: f.Has("noheader"), Parsable: f.Has("parsable"), Parsable2: f.Has("parsable2"),
 	}
 	table.Print(w.Out, nil)
@@ -81,7 +81,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	for _, a := range list {
 		for _, r := range rows(ctx, w, c, a, f.Has("allsteps")) {
 			r.Convert = !f.Has("noconvert")
-			table.Print(w.Out, []report.StatRow{r})
+			table.Print(w.Out, []row{r})
 		}
 	}
 	return 0
@@ -115,7 +115,7 @@ func parseSteps(w *cmd.World, words []string) (list []asked, ok bool) {
 }
 
 // rows asks for the steps meant by one word; what cannot be shown is complained of, and the others are.
-func rows(ctx context.Context, w *cmd.World, c *client.Client, a asked, all bool) (out []report.StatRow) {
+func rows(ctx context.Context, w *cmd.World, c *client.Client, a asked, all bool) (out []row) {
 	found, err := c.Job(ctx, a.job)
 	if err != nil || len(found.Jobs) == 0 {
 		if err != nil && core.CodeOf(err) != core.NotFound {
@@ -137,7 +137,7 @@ func rows(ctx context.Context, w *cmd.World, c *client.Client, a asked, all bool
 		u, err := c.StepUsage(ctx, strconv.FormatInt(int64(j.ID), 10), name)
 		switch {
 		case err == nil:
-			out = append(out, report.StatRow{ID: a.job + "." + name, Usage: u, Batch: name == "batch"})
+			out = append(out, row{ID: a.job + "." + name, Usage: u, Batch: name == "batch"})
 		case core.CodeOf(err) == core.NotFound:
 			w.Errorf("StepId=%s.%s not found running.", a.job, name)
 		default:

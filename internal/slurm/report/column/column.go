@@ -1,4 +1,4 @@
-package report
+package column
 
 import (
 	"fmt"
@@ -164,8 +164,8 @@ func SortKeys[R any](fields []Field[R], order string) (keys []func(a, b *R) int,
 	return keys, full
 }
 
-// FitColumns sets the widths of columns that are as wide as their widest value.
-func FitColumns[R any](cols []Column[R], rows []R) {
+// Fit sets the widths of columns that are as wide as their widest value.
+func Fit[R any](cols []Column[R], rows []R) {
 	for i := range cols {
 		c := &cols[i]
 		if !c.Auto || c.Field == nil {
@@ -207,7 +207,7 @@ func (c *Column[R]) pad(dst []byte, v string) []byte {
 		return append(dst, v...)
 	}
 	if len(v) > c.Width {
-		v = cutText(v, c.Width)
+		v = Cut(v, c.Width)
 	}
 	const blanks = "                                                                "
 	fill := func() {
@@ -225,8 +225,8 @@ func (c *Column[R]) pad(dst []byte, v string) []byte {
 	return dst
 }
 
-// cutText is the beginning of a text in at most so many bytes, without a part of a character at its end.
-func cutText(v string, most int) string {
+// Cut is the beginning of a text in at most so many bytes, without a part of a character at its end.
+func Cut(v string, most int) string {
 	for most > 0 && !utf8.RuneStart(v[most]) {
 		most--
 	}

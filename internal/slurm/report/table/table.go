@@ -1,4 +1,4 @@
-package report
+package table
 
 import (
 	"fmt"
@@ -7,49 +7,50 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core/plain"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
-// TableField is a column that the accounting commands can show of a record R. A negative width is left-justified.
-type TableField[R any] struct {
+// Field is a column that the accounting commands can show of a record R. A negative width is left-justified.
+type Field[R any] struct {
 	Name  string // for --format, any case
 	Title string // "": Name
 	Width int
 	Value func(r *R) string
 }
 
-// TableColumn is a field as --format asks for it.
-type TableColumn[R any] struct {
-	*TableField[R]
+// Column is a field as --format asks for it.
+type Column[R any] struct {
+	*Field[R]
 	Width int
 }
 
 // Table prints records as the accounting commands do: columns under a line of dashes, or fields between bars.
 type Table[R any] struct {
-	Columns   []TableColumn[R]
+	Columns   []Column[R]
 	NoHeader  bool
 	Parsable  bool   // a bar after each field, also the last
 	Parsable2 bool   // bars between fields only
 	Delimiter string // "": a bar
 }
 
-// ParseTableFormat reads f1,f2%30,f3%-10; names may be shortened. bad is the first that is no field.
-func ParseTableFormat[R any](fields []TableField[R], format string) (cols []TableColumn[R], bad string) {
+// ParseFormat reads f1,f2%30,f3%-10; names may be shortened. bad is the first that is no field.
+func ParseFormat[R any](fields []Field[R], format string) (cols []Column[R], bad string) {
 	for word := range strings.SplitSeq(format, ",") {
 		if word = strings.TrimSpace(word); word == "" {
 			continue
 		}
 		if strings.EqualFold(word, "ALL") {
 			for i := range fields {
-				cols = append(cols, TableColumn[R]{&fields[i], fields[i].Width})
+				cols = append(cols, Column[R]{&fields[i], fields[i].Width})
 			}
 			continue
 		}
 		name, width, sized := strings.Cut(word, "%")
-		f := findTableField(fields, name)
+		f := findField(fields, name)
 		if f == nil {
 			return nil, name
 		}
-		c := TableColumn[R]{f, f.Width}
+		c := Column[R]{f, f.Width}
 		if n, err := strconv.Atoi(width); sized && err == nil {
 			c.Width = n
 		}
@@ -58,7 +59,7 @@ func ParseTableFormat[R any](fields []TableField[R], format string) (cols []Tabl
 	return cols, ""
 }
 
-func findTableField[R any](fields []TableField[R], name string) (found *TableField[R]) {
+func findField[R any](fields []Field[R], name string) (found *Field[R]) {
 	for i := range fields {
 		f := &fields[i]
 		switch {
@@ -74,7 +75,7 @@ func findTableField[R any](fields []TableField[R], name string) (found *TableFie
 // Print writes the table.
 func (t *Table[R]) Print(out io.Writer, rows []R) {
 	if !t.NoHeader {
-		t.line(out, func(c *TableColumn[R]) string {
+		t.line(out, func(c *Column[R]) string {
 			title := c.Title
 			if title == "" {
 				title = c.Name
@@ -85,15 +86,15 @@ func (t *Table[R]) Print(out io.Writer, rows []R) {
 			return title
 		})
 		if !t.Parsable && !t.Parsable2 {
-			t.line(out, func(c *TableColumn[R]) string { return strings.Repeat("-", max(c.Width, -c.Width)) })
+			t.line(out, func(c *Column[R]) string { return strings.Repeat("-", max(c.Width, -c.Width)) })
 		}
 	}
 	for i := range rows {
-		t.line(out, func(c *TableColumn[R]) string { return c.Value(&rows[i]) })
+		t.line(out, func(c *Column[R]) string { return c.Value(&rows[i]) })
 	}
 }
 
-func (t *Table[R]) line(out io.Writer, value func(c *TableColumn[R]) string) {
+func (t *Table[R]) line(out io.Writer, value func(c *Column[R]) string) {
 	bar := t.Delimiter
 	if bar == "" {
 		bar = "|"
@@ -118,7 +119,7 @@ func (t *Table[R]) line(out io.Writer, value func(c *TableColumn[R]) string) {
 func fitCell(v string, width int) string {
 	size := max(width, -width)
 	if len(v) > size && size > 0 {
-		v = cutText(v, size-1) + "+"
+		v = column.Cut(v, size-1) + "+"
 	}
 	fill := strings.Repeat(" ", max(0, size-len(v)))
 	if width < 0 {
@@ -128,7 +129,7 @@ func fitCell(v string, width int) string {
 }
 
 // PrintFieldNames answers --helpformat: the names of all fields, four on a line.
-func PrintFieldNames[R any](out io.Writer, fields []TableField[R]) {
+func PrintFieldNames[R any](out io.Writer, fields []Field[R]) {
 	for i := range fields {
 		end := " "
 		if i%4 == 3 || i == len(fields)-1 {

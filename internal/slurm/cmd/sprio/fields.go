@@ -1,4 +1,4 @@
-package report
+package sprio
 
 import (
 	"cmp"
@@ -7,17 +7,18 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
-// PriorityRow is a row of sprio: a job in one of its partitions, or with Job nil the weights of the factors.
-type PriorityRow struct {
+// row is a row of sprio: a job in one of its partitions, or with Job nil the weights of the factors.
+type row struct {
 	Job     *client.JobPriority
 	Cluster string
 	Weights []client.Factor
 }
 
 // factor finds a factor of the job. A priority that somebody set has none.
-func (r *PriorityRow) factor(name string) client.Factor {
+func (r *row) factor(name string) client.Factor {
 	list := r.Weights
 	if r.Job != nil {
 		if list = r.Job.Factors; r.Job.Fixed {
@@ -33,7 +34,7 @@ func (r *PriorityRow) factor(name string) client.Factor {
 }
 
 // weighted is what a factor adds to the priority, or its weight.
-func (r *PriorityRow) weighted(name string) string {
+func (r *row) weighted(name string) string {
 	f := r.factor(name)
 	if r.Job == nil {
 		f.Points = f.Weight
@@ -41,7 +42,7 @@ func (r *PriorityRow) weighted(name string) string {
 	return strconv.FormatFloat(f.Points, 'f', 0, 64)
 }
 
-func (r *PriorityRow) normal(name string) string {
+func (r *row) normal(name string) string {
 	if r.Job == nil {
 		return r.weighted(name)
 	}
@@ -49,7 +50,7 @@ func (r *PriorityRow) normal(name string) string {
 }
 
 // tres lists the factors of resources.
-func (r *PriorityRow) tres(value func(f *client.Factor) string) string {
+func (r *row) tres(value func(f *client.Factor) string) string {
 	list := r.Weights
 	if r.Job != nil {
 		list = r.Job.Factors
@@ -70,8 +71,8 @@ func (r *PriorityRow) tres(value func(f *client.Factor) string) string {
 }
 
 // ofPriority is a value that weights have not.
-func ofPriority(value func(j *client.JobPriority) string) func(r *PriorityRow) string {
-	return func(r *PriorityRow) string {
+func ofPriority(value func(j *client.JobPriority) string) func(r *row) string {
+	return func(r *row) string {
 		if r.Job == nil {
 			return ""
 		}
@@ -79,27 +80,27 @@ func ofPriority(value func(j *client.JobPriority) string) func(r *PriorityRow) s
 	}
 }
 
-func orderJobs[T cmp.Ordered](key func(j *client.JobPriority) T) func(a, b *PriorityRow) int {
-	return func(a, b *PriorityRow) int { return cmp.Compare(key(a.Job), key(b.Job)) }
+func orderJobs[T cmp.Ordered](key func(j *client.JobPriority) T) func(a, b *row) int {
+	return func(a, b *row) int { return cmp.Compare(key(a.Job), key(b.Job)) }
 }
 
 // factorFields are a factor's two columns: what it adds, and the factor itself.
-func factorFields(letter byte, title, name string) []Field[PriorityRow] {
-	value := func(r *PriorityRow) float64 { return r.factor(name).Value }
-	compare := func(a, b *PriorityRow) int { return cmp.Compare(value(a), value(b)) }
-	return []Field[PriorityRow]{
-		{Letter: letter, Title: title, Value: func(r *PriorityRow) string { return r.weighted(name) }, Compare: compare},
+func factorFields(letter byte, title, name string) []column.Field[row] {
+	value := func(r *row) float64 { return r.factor(name).Value }
+	compare := func(a, b *row) int { return cmp.Compare(value(a), value(b)) }
+	return []column.Field[row]{
+		{Letter: letter, Title: title, Value: func(r *row) string { return r.weighted(name) }, Compare: compare},
 		{
-			Letter: letter + 'a' - 'A', Title: title, Value: func(r *PriorityRow) string { return r.normal(name) },
+			Letter: letter + 'a' - 'A', Title: title, Value: func(r *row) string { return r.normal(name) },
 			Compare: compare,
 		},
 	}
 }
 
-// PriorityFields are the columns of sprio.
-var PriorityFields = func() []Field[PriorityRow] {
-	list := []Field[PriorityRow]{
-		{Letter: 'i', Title: "JOBID", Value: func(r *PriorityRow) string {
+// fields are the columns of sprio.
+var fields = func() []column.Field[row] {
+	list := []column.Field[row]{
+		{Letter: 'i', Title: "JOBID", Value: func(r *row) string {
 			if r.Job == nil {
 				return "Weights"
 			}
@@ -112,7 +113,7 @@ var PriorityFields = func() []Field[PriorityRow] {
 		{Letter: 'u', Title: "USER", Value: ofPriority(func(j *client.JobPriority) string { return string(j.User) })},
 		{Letter: 'o', Title: "ACCOUNT", Value: ofPriority(func(j *client.JobPriority) string { return string(j.Project) })},
 		{Letter: 'n', Title: "QOSNAME", Value: ofPriority(func(j *client.JobPriority) string { return string(j.QOS) })},
-		{Letter: 'c', Title: "CLUSTER", Value: func(r *PriorityRow) string { return r.Cluster }},
+		{Letter: 'c', Title: "CLUSTER", Value: func(r *row) string { return r.Cluster }},
 		{
 			Letter: 'Y', Title: "PRIORITY",
 			Value:   ofPriority(func(j *client.JobPriority) string { return strconv.FormatUint(uint64(j.Now), 10) }),
@@ -123,7 +124,7 @@ var PriorityFields = func() []Field[PriorityRow] {
 			Value:   ofPriority(func(j *client.JobPriority) string { return fmt.Sprintf("%.8f", float64(j.Now)/(1<<32)) }),
 			Compare: orderJobs(func(j *client.JobPriority) uint32 { return j.Now }),
 		},
-		{Letter: 'S', Title: "SITE", Value: func(r *PriorityRow) string {
+		{Letter: 'S', Title: "SITE", Value: func(r *row) string {
 			switch {
 			case r.Job == nil:
 				return "1"
@@ -138,10 +139,10 @@ var PriorityFields = func() []Field[PriorityRow] {
 			}
 			return strconv.FormatInt(j.Nice, 10)
 		}), Compare: orderJobs(func(j *client.JobPriority) int64 { return j.Nice })},
-		{Letter: 'T', Title: "TRES", Value: func(r *PriorityRow) string {
+		{Letter: 'T', Title: "TRES", Value: func(r *row) string {
 			return r.tres(func(f *client.Factor) string { return strconv.FormatFloat(f.Points, 'f', 0, 64) })
 		}},
-		{Letter: 't', Title: "TRES", Value: func(r *PriorityRow) string {
+		{Letter: 't', Title: "TRES", Value: func(r *row) string {
 			return r.tres(func(f *client.Factor) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) })
 		}},
 	}

@@ -1,4 +1,4 @@
-package report
+package sstat
 
 import (
 	"cmp"
@@ -11,10 +11,11 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/slurm/report/table"
 )
 
-// StatRow is a step of sstat: what its tasks use now.
-type StatRow struct {
+// row is a step of sstat: what its tasks use now.
+type row struct {
 	ID      string // job and step, as Slurm writes them
 	Usage   *client.StepUsage
 	Batch   bool
@@ -28,7 +29,7 @@ type taskOn struct {
 }
 
 // tasks are those of all nodes. Of a node that does not tell of single ones, all together are one.
-func (r *StatRow) tasks() (list []taskOn) {
+func (r *row) tasks() (list []taskOn) {
 	for i := range r.Usage.Nodes {
 		n := &r.Usage.Nodes[i]
 		for _, t := range n.Tasks {
@@ -94,7 +95,7 @@ var (
 )
 
 // extreme finds the task that has most, or with least set least, of something.
-func (r *StatRow) extreme(q *quantity, least bool) (at taskOn, n int64) {
+func (r *row) extreme(q *quantity, least bool) (at taskOn, n int64) {
 	for i, t := range r.tasks() {
 		m := q.most(&t)
 		if i == 0 || !least && m > n || least && m < n {
@@ -105,7 +106,7 @@ func (r *StatRow) extreme(q *quantity, least bool) (at taskOn, n int64) {
 }
 
 // total is what all tasks have now, and how many there are.
-func (r *StatRow) total(q *quantity) (n, tasks int64) {
+func (r *row) total(q *quantity) (n, tasks int64) {
 	list := r.tasks()
 	for i := range list {
 		n += q.now(&list[i])
@@ -114,26 +115,26 @@ func (r *StatRow) total(q *quantity) (n, tasks int64) {
 }
 
 // one makes the fields of one quantity: its extreme, where that is, and what a task has on average.
-func (q quantity) extremeText(least bool) func(r *StatRow) string {
-	return func(r *StatRow) string { _, n := r.extreme(&q, least); return q.text(n, r.Convert) }
+func (q quantity) extremeText(least bool) func(r *row) string {
+	return func(r *row) string { _, n := r.extreme(&q, least); return q.text(n, r.Convert) }
 }
 
-func (q quantity) node(least bool) func(r *StatRow) string {
-	return func(r *StatRow) string { t, _ := r.extreme(&q, least); return string(t.node) }
+func (q quantity) node(least bool) func(r *row) string {
+	return func(r *row) string { t, _ := r.extreme(&q, least); return string(t.node) }
 }
 
-func (q quantity) task(least bool) func(r *StatRow) string {
-	return func(r *StatRow) string { t, _ := r.extreme(&q, least); return strconv.Itoa(t.Task) }
+func (q quantity) task(least bool) func(r *row) string {
+	return func(r *row) string { t, _ := r.extreme(&q, least); return strconv.Itoa(t.Task) }
 }
 
-func (q quantity) average(r *StatRow) string {
+func (q quantity) average(r *row) string {
 	n, tasks := r.total(&q)
 	return q.text(n/cmp.Or(tasks, 1), r.Convert)
 }
 
 // each writes something of all quantities of a list.
-func each(list []quantity, value func(r *StatRow, q *quantity) string) func(r *StatRow) string {
-	return func(r *StatRow) string {
+func each(list []quantity, value func(r *row, q *quantity) string) func(r *row) string {
+	return func(r *row) string {
 		var words []string
 		for i := range list {
 			if v := value(r, &list[i]); v != "" {
@@ -145,8 +146,8 @@ func each(list []quantity, value func(r *StatRow, q *quantity) string) func(r *S
 }
 
 // taskNumber is the rank of a task in the form of the quantity: Slurm writes that of CPUs as a time.
-func taskNumber(least bool) func(r *StatRow, q *quantity) string {
-	return func(r *StatRow, q *quantity) string {
+func taskNumber(least bool) func(r *row, q *quantity) string {
+	return func(r *row, q *quantity) string {
 		if q.name == "energy" {
 			return ""
 		}
@@ -159,28 +160,28 @@ func taskNumber(least bool) func(r *StatRow, q *quantity) string {
 }
 
 // tresFields are the eight fields of what goes in or out.
-func tresFields(way string, width int, list []quantity) []TableField[StatRow] {
+func tresFields(way string, width int, list []quantity) []table.Field[row] {
 	wide := width + 4
-	f := func(name string, width int, value func(r *StatRow, q *quantity) string) TableField[StatRow] {
-		return TableField[StatRow]{Name: "TRESUsage" + way + name, Width: width, Value: each(list, value)}
+	f := func(name string, width int, value func(r *row, q *quantity) string) table.Field[row] {
+		return table.Field[row]{Name: "TRESUsage" + way + name, Width: width, Value: each(list, value)}
 	}
-	amount := func(least bool) func(r *StatRow, q *quantity) string {
-		return func(r *StatRow, q *quantity) string { return q.extremeText(least)(r) }
+	amount := func(least bool) func(r *row, q *quantity) string {
+		return func(r *row, q *quantity) string { return q.extremeText(least)(r) }
 	}
-	node := func(least bool) func(r *StatRow, q *quantity) string {
-		return func(r *StatRow, q *quantity) string { return q.node(least)(r) }
+	node := func(least bool) func(r *row, q *quantity) string {
+		return func(r *row, q *quantity) string { return q.node(least)(r) }
 	}
-	return []TableField[StatRow]{
-		f("Ave", width, func(r *StatRow, q *quantity) string { return q.average(r) }),
+	return []table.Field[row]{
+		f("Ave", width, func(r *row, q *quantity) string { return q.average(r) }),
 		f("Max", width, amount(false)), f("MaxNode", wide, node(false)), f("MaxTask", wide, taskNumber(false)),
 		f("Min", width, amount(true)), f("MinNode", wide, node(true)), f("MinTask", wide, taskNumber(true)),
-		f("Tot", width, func(r *StatRow, q *quantity) string { n, _ := r.total(q); return q.text(n, r.Convert) }),
+		f("Tot", width, func(r *row, q *quantity) string { n, _ := r.total(q); return q.text(n, r.Convert) }),
 	}
 }
 
 // most makes the four fields of a quantity: Max, its node and task, and the average.
-func most(q quantity, name string, width, nodeWidth, taskWidth, aveWidth int) []TableField[StatRow] {
-	return []TableField[StatRow]{
+func most(q quantity, name string, width, nodeWidth, taskWidth, aveWidth int) []table.Field[row] {
+	return []table.Field[row]{
 		{Name: "Ave" + name, Width: aveWidth, Value: q.average},
 		{Name: "Max" + name, Width: width, Value: q.extremeText(false)},
 		{Name: "Max" + name + "Node", Width: nodeWidth, Value: q.node(false)},
@@ -189,48 +190,48 @@ func most(q quantity, name string, width, nodeWidth, taskWidth, aveWidth int) []
 }
 
 // requestedFreq is what was asked of the frequency of CPUs: nothing ever is.
-func requestedFreq(r *StatRow) string {
+func requestedFreq(r *row) string {
 	if r.Batch {
 		return "0"
 	}
 	return "Unknown"
 }
 
-func zeroStat(*StatRow) string { return "0" }
+func zeroStat(*row) string { return "0" }
 
-// StatFields are the columns of sstat, in the order in which it lists them.
-var StatFields = makeStatFields()
+// fields are the columns of sstat, in the order in which it lists them.
+var fields = makeStatFields()
 
-func makeStatFields() []TableField[StatRow] {
+func makeStatFields() []table.Field[row] {
 	disk := most(quantityRead, "DiskRead", 12, 15, 15, 12)
 	write := most(quantityWrite, "DiskWrite", 12, 16, 16, 12)
 	pages := most(quantityPages, "Pages", 8, 12, 14, 10)
 	rss := most(quantityRSS, "RSS", 10, 10, 10, 10)
 	vm := most(quantityVM, "VMSize", 10, 14, 14, 10)
-	list := []TableField[StatRow]{
+	list := []table.Field[row]{
 		{Name: "AveCPU", Width: 10, Value: quantityCPU.average},
 		{Name: "AveCPUFreq", Width: 10, Value: zeroStat},
 		disk[0], write[0], pages[0], rss[0], vm[0],
 		{Name: "ConsumedEnergy", Width: 14, Value: zeroStat},
 		{Name: "ConsumedEnergyRaw", Width: 17, Value: zeroStat},
-		{Name: "JobID", Width: -12, Value: func(r *StatRow) string { return r.ID }},
+		{Name: "JobID", Width: -12, Value: func(r *row) string { return r.ID }},
 	}
-	for _, more := range [][]TableField[StatRow]{disk, write, pages, rss, vm} {
+	for _, more := range [][]table.Field[row]{disk, write, pages, rss, vm} {
 		list = append(list, more[1:]...)
 	}
 	list = append(list,
-		TableField[StatRow]{Name: "MinCPU", Width: 10, Value: quantityCPU.extremeText(true)},
-		TableField[StatRow]{Name: "MinCPUNode", Width: 10, Value: quantityCPU.node(true)},
-		TableField[StatRow]{Name: "MinCPUTask", Width: 10, Value: quantityCPU.task(true)},
-		TableField[StatRow]{Name: "Nodelist", Width: 20, Value: func(r *StatRow) string {
+		table.Field[row]{Name: "MinCPU", Width: 10, Value: quantityCPU.extremeText(true)},
+		table.Field[row]{Name: "MinCPUNode", Width: 10, Value: quantityCPU.node(true)},
+		table.Field[row]{Name: "MinCPUTask", Width: 10, Value: quantityCPU.task(true)},
+		table.Field[row]{Name: "Nodelist", Width: 20, Value: func(r *row) string {
 			var names []string
 			for i := range r.Usage.Nodes {
 				names = append(names, string(r.Usage.Nodes[i].Node))
 			}
 			return hostlist.Fold(names)
 		}},
-		TableField[StatRow]{Name: "NTasks", Width: 8, Value: func(r *StatRow) string { return fmt.Sprint(len(r.tasks())) }},
-		TableField[StatRow]{Name: "Pids", Width: 20, Value: func(r *StatRow) string {
+		table.Field[row]{Name: "NTasks", Width: 8, Value: func(r *row) string { return fmt.Sprint(len(r.tasks())) }},
+		table.Field[row]{Name: "Pids", Width: 20, Value: func(r *row) string {
 			var words []string
 			for i := range r.Usage.Nodes {
 				for _, pid := range r.Usage.Nodes[i].PIDs {
@@ -239,23 +240,23 @@ func makeStatFields() []TableField[StatRow] {
 			}
 			return strings.Join(words, ",")
 		}},
-		TableField[StatRow]{Name: "ReqCPUFreq", Width: 10, Value: requestedFreq},
-		TableField[StatRow]{Name: "ReqCPUFreqMin", Width: 13, Value: requestedFreq},
-		TableField[StatRow]{Name: "ReqCPUFreqMax", Width: 13, Value: requestedFreq},
-		TableField[StatRow]{Name: "ReqCPUFreqGov", Width: 13, Value: requestedFreq},
+		table.Field[row]{Name: "ReqCPUFreq", Width: 10, Value: requestedFreq},
+		table.Field[row]{Name: "ReqCPUFreqMin", Width: 13, Value: requestedFreq},
+		table.Field[row]{Name: "ReqCPUFreqMax", Width: 13, Value: requestedFreq},
+		table.Field[row]{Name: "ReqCPUFreqGov", Width: 13, Value: requestedFreq},
 	)
 	list = append(list, tresFields("In", 14, quantitiesIn)...)
 	return append(list, tresFields("Out", 15, quantitiesOut)...)
 }
 
-// StatFormat is what sstat shows where nobody says, StatPIDFormat with -i.
+// defaultFormat is what sstat shows where nobody says, pidFormat with -i.
 const (
-	StatFormat = "JobID,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask,AveRSS,MaxPages," +
+	defaultFormat = "JobID,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask,AveRSS,MaxPages," +
 		"MaxPagesNode,MaxPagesTask,AvePages,MinCPU,MinCPUNode,MinCPUTask,AveCPU,NTasks,AveCPUFreq,ReqCPUFreqMin," +
 		"ReqCPUFreqMax,ReqCPUFreqGov,ConsumedEnergy,MaxDiskRead,MaxDiskReadNode,MaxDiskReadTask,AveDiskRead," +
 		"MaxDiskWrite,MaxDiskWriteNode,MaxDiskWriteTask,AveDiskWrite,TRESUsageInAve,TRESUsageInMax," +
 		"TRESUsageInMaxNode,TRESUsageInMaxTask,TRESUsageInMin,TRESUsageInMinNode,TRESUsageInMinTask,TRESUsageInTot," +
 		"TRESUsageOutAve,TRESUsageOutMax,TRESUsageOutMaxNode,TRESUsageOutMaxTask,TRESUsageOutMin," +
 		"TRESUsageOutMinNode,TRESUsageOutMinTask,TRESUsageOutTot"
-	StatPIDFormat = "JobID,Nodelist,Pids"
+	pidFormat = "JobID,Nodelist,Pids"
 )
