@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/secretarg"
 )
 
 // HideArguments overwrites the secrets among this process's arguments where ps and /proc show them to everybody, and
@@ -14,7 +14,7 @@ import (
 func HideArguments() []string {
 	shown := os.Args // their bytes are those that the kernel shows
 	for i := range shown {
-		if len(core.SecretSpans(shown, i)) > 0 {
+		if len(secretarg.Find(shown, i)) > 0 {
 			return hideArguments(shown)
 		}
 	}
@@ -27,7 +27,7 @@ func hideArguments(shown []string) []string {
 		kept[i] = strings.Clone(shown[i])
 	}
 	for i := range kept {
-		for _, s := range core.SecretSpans(kept, i) {
+		for _, s := range secretarg.Find(kept, i) {
 			b := unsafe.Slice(unsafe.StringData(shown[i]), len(shown[i]))
 			for j := s.From; j < s.To; j++ {
 				b[j] = '*'

@@ -13,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/core/mailto"
 	"bireme.dev/bireme/internal/policy"
 )
 
@@ -97,7 +98,7 @@ func (d *decoder) check(c *Config) {
 	if c.Mail.User == "" || c.Mail.User == "root" || c.Mail.User == "0" {
 		d.at("mail.user", "%q: must be an unprivileged user, such as nobody", c.Mail.User)
 	}
-	if c.Mail.Domain != "" && !core.IsMailAddress("a@"+c.Mail.Domain) {
+	if c.Mail.Domain != "" && !mailto.IsAddress("a@"+c.Mail.Domain) {
 		d.at("mail.domain", "%q is not a host name", c.Mail.Domain)
 	}
 	d.checkPriority(c)

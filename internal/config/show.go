@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/secretarg"
 )
 
 // Show writes the effective settings as YAML that Load reads back; each line says where its value came from.
@@ -108,7 +108,7 @@ func masked(s string) string {
 	if !strings.Contains(s, "://") {
 		return s
 	}
-	return core.MaskSecrets([]string{s})[0]
+	return secretarg.Mask([]string{s})[0]
 }
 
 // quote writes a word as YAML reads it back as the same string.

@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/filename"
 )
 
 // Pieces of a job that several listings show.
@@ -72,7 +73,7 @@ func OutPath(j *core.Job, pattern string) string {
 	if pattern == "" {
 		return ""
 	}
-	n := core.FilenameNames{Job: j.ID, Step: "batch", User: j.Spec.User, JobName: j.Spec.Name, Restarts: int(Restarts(j))}
+	n := filename.Names{Job: j.ID, Step: "batch", User: j.Spec.User, JobName: j.Spec.Name, Restarts: int(Restarts(j))}
 	if a := j.Array; a != nil {
 		n.ArrayJob, n.ArrayTask = a.Base, int64(a.Task)
 		if a.Tasks.Len() > 0 {
@@ -82,7 +83,7 @@ func OutPath(j *core.Job, pattern string) string {
 	if j.Alloc != nil && len(j.Alloc.Nodes) > 0 {
 		n.Node = j.Alloc.Nodes[0].Node
 	}
-	p := core.ExpandFilename(pattern, n, 0)
+	p := filename.Expand(pattern, n, 0)
 	if !filepath.IsAbs(p) {
 		p = filepath.Join(j.Spec.IO.WorkDir, p)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/core/mailto"
 )
 
 // The meanings of the options in the table: each takes a value as it was typed.
@@ -263,7 +264,7 @@ func tresPerTask(r *Request, v string) error {
 // MailTypes reads a list of what mail is sent about.
 func MailTypes(text string) (string, bool) {
 	text = strings.ToUpper(text)
-	return text, core.CheckMail(text, "") == nil && text != ""
+	return text, mailto.Check(text, "") == nil && text != ""
 }
 
 // addMail joins two lists of what mail is sent about, as several --mail-type do. NONE adds nothing.

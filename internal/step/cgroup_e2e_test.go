@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/filename"
 	"bireme.dev/bireme/internal/step/cgroup"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -291,7 +291,7 @@ func userStory(t *testing.T, a *agent) {
 	}
 	l = a.batch(4, "echo ok")
 	l.Identity, l.Stdio.Stdout = games, filepath.Join(shared, "%j.out")
-	l.Stdio.Names = core.FilenameNames{Job: 4}
+	l.Stdio.Names = filename.Names{Job: 4}
 	if x, out := a.run(l); out != "ok\n" {
 		t.Errorf("%q %+v", out, x)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/filename"
 	"bireme.dev/bireme/internal/step/intake"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -107,7 +107,7 @@ func (o *stdio) open(dir string) error {
 
 func (o *stdio) openTask(dir string, i, rank int) error {
 	spec := o.spec
-	share := func(pattern string, n int) bool { return i > 0 && !core.FilenamePerTask(pattern) && o.task[0][n] >= 0 }
+	share := func(pattern string, n int) bool { return i > 0 && !filename.PerTask(pattern) && o.task[0][n] >= 0 }
 	if p := spec.Stdin; p != "" {
 		if share(p, 0) {
 			o.task[i][0] = o.task[0][0]
@@ -160,7 +160,7 @@ func (o *stdio) openTask(dir string, i, rank int) error {
 
 // openFile opens one file of the user. Missing directories of output are made, as Slurm does from 23.02 on.
 func (o *stdio) openFile(dir, pattern string, rank, flags int, kept *logFile) (int, error) {
-	path := core.ExpandFilename(pattern, o.spec.Names, rank)
+	path := filename.Expand(pattern, o.spec.Names, rank)
 	if path == "" {
 		return -1, fmt.Errorf("%q: empty file name", pattern)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/filename"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -426,7 +427,7 @@ func outputNames(t *testing.T, a *agent) {
 	if err := os.MkdirAll(filepath.Join(a.dir, "new/dir"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	l.Stdio.Names = core.FilenameNames{Job: 12, Step: "batch", Node: "n1", User: "ann", JobName: "name"}
+	l.Stdio.Names = filename.Names{Job: 12, Step: "batch", Node: "n1", User: "ann", JobName: "name"}
 	a.run(l)
 	if a.read("new/dir/name-0012-n1.out") != "out\n" || a.read("ann.0.err") != "err\n" {
 		t.Error("output in the wrong place")

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/filename"
 )
 
 // Launch is everything a keeper needs to run a step. In a frame it is the header; Script, Files and Env follow as
@@ -108,15 +109,15 @@ const (
 // Stdio describes a step's standard streams. Paths are patterns with % symbols; what is relative is so to the working
 // directory. An empty Stdin is /dev/null, an empty Stderr the same file as Stdout, an empty Stdout /dev/null.
 type Stdio struct {
-	Mode   StdioMode          `json:"mode,omitempty"` // empty: files
-	Stdin  string             `json:"stdin,omitempty"`
-	Stdout string             `json:"stdout,omitempty"`
-	Stderr string             `json:"stderr,omitempty"`
-	Append bool               `json:"append,omitempty"`
-	PTY    bool               `json:"pty,omitempty"`
-	Rows   uint16             `json:"rows,omitempty"`
-	Cols   uint16             `json:"cols,omitempty"`
-	Names  core.FilenameNames `json:"names"`
+	Mode   StdioMode      `json:"mode,omitempty"` // empty: files
+	Stdin  string         `json:"stdin,omitempty"`
+	Stdout string         `json:"stdout,omitempty"`
+	Stderr string         `json:"stderr,omitempty"`
+	Append bool           `json:"append,omitempty"`
+	PTY    bool           `json:"pty,omitempty"`
+	Rows   uint16         `json:"rows,omitempty"`
+	Cols   uint16         `json:"cols,omitempty"`
+	Names  filename.Names `json:"names"`
 	// KeepTail is how much of the end of the output is handed over at the exit; zero: 1 MiB, negative: all.
 	KeepTail int64     `json:"keep_tail,omitempty"`
 	Bounds   LogBounds `json:"bounds,omitzero"` // of output that the keeper itself keeps

@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"             // the driver sqlite
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/secretarg"
 )
 
 // source is an open database within one transaction that only reads.
@@ -62,7 +63,7 @@ func open(ctx context.Context, database string) (*source, error) {
 }
 
 // masked is an error without the password of a URL in it.
-func masked(err error) string { return core.MaskSecrets([]string{err.Error()})[0] }
+func masked(err error) string { return secretarg.Mask([]string{err.Error()})[0] }
 
 // isolation has every statement see the same moment; SQLite does so anyway.
 func (s *source) isolation() sql.IsolationLevel {

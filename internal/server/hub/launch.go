@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/filename"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/wire"
@@ -359,8 +360,8 @@ func takeLimits(rules *Rules, l *wire.Launch, env []byte) []byte {
 	return rest
 }
 
-func filenames(j *core.Job, step string, node int) core.FilenameNames {
-	n := core.FilenameNames{
+func filenames(j *core.Job, step string, node int) filename.Names {
+	n := filename.Names{
 		Job: j.ID, Step: step, Node: j.Alloc.Nodes[0].Node, NodeIndex: node, User: j.Spec.User, JobName: j.Spec.Name,
 		Restarts: int(max(0, j.Attempt-1)),
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/mailto"
 	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
@@ -186,7 +187,7 @@ func (s *Sender) send(ctx context.Context, l message) error {
 
 // addresses checks whom a message goes to and completes names without a host.
 func addresses(list, domain string) (string, error) {
-	if err := core.CheckMail("", list); err != nil || list == "" {
+	if err := mailto.Check("", list); err != nil || list == "" {
 		return "", fmt.Errorf("%q is not an address", list)
 	}
 	out := strings.Split(list, ",")

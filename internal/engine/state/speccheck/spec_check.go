@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/mailto"
 	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/sched/fit"
 )
@@ -168,7 +169,7 @@ func Spec(spec *core.Spec) error {
 		if err := extraTable.checkTexts(x, &size); err != nil {
 			return err
 		}
-		if err := core.CheckMail(x.MailTypes, x.MailUser); err != nil {
+		if err := mailto.Check(x.MailTypes, x.MailUser); err != nil {
 			return err
 		}
 		if x.Container != nil {

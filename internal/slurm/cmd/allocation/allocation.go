@@ -12,6 +12,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/secretarg"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 )
@@ -52,7 +53,7 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 	spec.Kind = core.Interactive
 	spec.From = core.Origin{
 		Host: a.World.Host, Dir: a.World.Dir,
-		Line: strings.Join(append([]string{a.World.Name}, core.MaskSecrets(a.Argv)...), " "),
+		Line: strings.Join(append([]string{a.World.Name}, secretarg.Mask(a.Argv)...), " "),
 	}
 	submit := &client.Submit{Spec: *spec}
 	for _, r := range a.More {

@@ -16,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/plain"
+	"bireme.dev/bireme/internal/core/secretarg"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 )
@@ -241,7 +242,7 @@ func complete(w *cmd.World, r *slurm.Request, name, path string, args []string) 
 
 // line is the submit line as sacct shows it.
 func line(name string, args []string) string {
-	text := name + " " + strings.Join(core.MaskSecrets(args), " ")
+	text := name + " " + strings.Join(secretarg.Mask(args), " ")
 	return text[:min(len(text), 1<<20)]
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/filename"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/wire/ranklog"
@@ -23,7 +24,7 @@ type output struct {
 	r      *slurm.Request
 	label  *cmd.Labels  // nil: none
 	marks  *ranklog.Mux // of a YAML run, whose log tells whose output is what; nil: none
-	names  core.FilenameNames
+	names  filename.Names
 	node   map[int32]core.NodeName // of each rank
 	at     map[int32]int           // index of its node
 	files  map[string]*os.File
@@ -68,7 +69,7 @@ func (o *output) target(l cmd.Lane) (io.Writer, error) {
 	}
 	names := o.names
 	names.Node, names.NodeIndex = o.node[l.Rank], o.at[l.Rank]
-	path := o.r.Path(core.ExpandFilename(place, names, int(l.Rank)))
+	path := o.r.Path(filename.Expand(place, names, int(l.Rank)))
 	if f := o.files[path]; f != nil {
 		return f, nil
 	}
@@ -135,7 +136,7 @@ func (s *run) newOutput() *output {
 	st := &s.parts[0].made.Step
 	o := &output{
 		w: s.w, r: s.r, node: map[int32]core.NodeName{}, at: map[int32]int{}, files: map[string]*os.File{},
-		names: core.FilenameNames{
+		names: filename.Names{
 			Job: st.Job, Step: strconv.Itoa(int(st.ID)), User: core.UserName(s.w.Getenv("USER")),
 			JobName: s.r.Spec.Name,
 		},

@@ -15,6 +15,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/filename"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/cmd/allocation"
@@ -453,7 +454,7 @@ func (p *pump) startInput(ctx context.Context) {
 	rank, ok := inputRank(mode)
 	in := p.s.w.In
 	if ok && !isMode(mode) {
-		if p.s.input == nil && p.s.openInput(core.ExpandFilename(mode, p.out.names, 0)) != nil {
+		if p.s.input == nil && p.s.openInput(filename.Expand(mode, p.out.names, 0)) != nil {
 			p.noInput, ok = true, false
 			p.terminate(ctx)
 		} else {

@@ -1,4 +1,4 @@
-package core
+package secretarg
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ func TestSecretName(t *testing.T) {
 		"SSH_PRIVATE_KEY", "BIREME_REGISTRY_AUTH",
 		"GITHUB_TOKEN_RO", "MYSQL_PWD", "SMTP_PASS", "OPENAI_APIKEY", "GOOGLE_CREDENTIALS", "GPG_PASSPHRASE", "hftoken",
 	} {
-		if !SecretName(name) {
+		if !IsName(name) {
 			t.Errorf("%s passes for harmless", name)
 		}
 	}
@@ -20,7 +20,7 @@ func TestSecretName(t *testing.T) {
 		"PATH", "PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "KEY", "KEYBOARD",
 		"OMP_NUM_THREADS", "SSH_AUTH_SOCK", "", "COMPASS", "HTTP_AUTHOR",
 	} {
-		if SecretName(name) {
+		if IsName(name) {
 			t.Errorf("%s passes for a secret", name)
 		}
 	}
@@ -59,7 +59,7 @@ func TestMaskSecrets(t *testing.T) {
 		},
 		{nil, nil},
 	} {
-		if got := MaskSecrets(c.in); !slices.Equal(got, c.want) {
+		if got := Mask(c.in); !slices.Equal(got, c.want) {
 			t.Errorf("%q is masked as %q, want %q", c.in, got, c.want)
 		}
 	}

@@ -1,26 +1,28 @@
-package core
+package mailto
 
 import (
 	"slices"
 	"strings"
+
+	"bireme.dev/bireme/internal/core"
 )
 
-// mailKinds are the words of --mail-type, in Slurm's spelling.
-var mailKinds = []string{
+// kinds are the words of --mail-type, in Slurm's spelling.
+var kinds = []string{
 	"NONE", "BEGIN", "END", "FAIL", "REQUEUE", "ALL", "INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT", "TIME_LIMIT_90",
 	"TIME_LIMIT_80", "TIME_LIMIT_50", "ARRAY_TASKS",
 }
 
-// maxMailTo bounds the addresses that one job writes to.
-const maxMailTo = 8
+// maxAddresses bounds the addresses that one job writes to.
+const maxAddresses = 8
 
-// CheckMail refuses what mail is to be sent about and to whom unless both are of a written list of forms: the mail
+// Check refuses what mail is to be sent about and to whom unless both are of a written list of forms: the mail
 // program must never take an address for an option, a file, a command or a second header.
-func CheckMail(types, to string) error {
+func Check(types, to string) error {
 	if types != "" {
 		for w := range strings.SplitSeq(types, ",") {
-			if !slices.Contains(mailKinds, w) {
-				return Errorf(Invalid, "mail_types: %.80q: expected one of %s", w, strings.Join(mailKinds, ", ")).
+			if !slices.Contains(kinds, w) {
+				return core.Errorf(core.Invalid, "mail_types: %.80q: expected one of %s", w, strings.Join(kinds, ", ")).
 					Because("invalid_mail_type")
 			}
 		}
@@ -29,13 +31,13 @@ func CheckMail(types, to string) error {
 		return nil
 	}
 	list := strings.Split(to, ",")
-	if len(list) > maxMailTo {
-		return Errorf(Invalid, "mail_user: %d addresses exceed the limit of %d", len(list), maxMailTo).Because(
+	if len(list) > maxAddresses {
+		return core.Errorf(core.Invalid, "mail_user: %d addresses exceed the limit of %d", len(list), maxAddresses).Because(
 			"invalid_mail_user")
 	}
 	for _, a := range list {
-		if !IsMailAddress(a) {
-			return Errorf(Invalid, "mail_user: %.80q is not an address: a name of letters, digits and . _ + - that "+
+		if !IsAddress(a) {
+			return core.Errorf(core.Invalid, "mail_user: %.80q is not an address: a name of letters, digits and . _ + - that "+
 				"begins with a letter or digit, "+
 				"alone or with @ and a host's name", a).Because("invalid_mail_user")
 		}
@@ -43,9 +45,9 @@ func CheckMail(types, to string) error {
 	return nil
 }
 
-// IsMailAddress reports whether a text is NAME or NAME@HOST. It is stricter than RFC 5321: no quotes, no /, |, !, % or
+// IsAddress reports whether a text is NAME or NAME@HOST. It is stricter than RFC 5321: no quotes, no /, |, !, % or
 // :, which mail programs take for files, commands and routes.
-func IsMailAddress(text string) bool {
+func IsAddress(text string) bool {
 	name, host, at := strings.Cut(text, "@")
 	if name == "" || len(name) > 64 || len(text) > 254 || !letterOrDigit(name[0]) && name[0] != '_' ||
 		strings.Contains(name, "..") || strings.HasSuffix(name, ".") {

@@ -1,35 +1,37 @@
-package core
+package filename
 
 import (
 	"strconv"
 	"strings"
+
+	"bireme.dev/bireme/internal/core"
 )
 
-// FilenameNames is what the % symbols of an output file's name stand for, as far as they are the same for all tasks of
+// Names is what the % symbols of an output file's name stand for, as far as they are the same for all tasks of
 // a step on a node.
-type FilenameNames struct {
-	Job       JobID    `json:"job,omitempty"`        // %j
-	ArrayJob  JobID    `json:"array_job,omitempty"`  // %A; zero: not an array task, then %A is the job
-	ArrayTask int64    `json:"array_task,omitempty"` // %a; read only with ArrayJob
-	Step      string   `json:"step,omitempty"`       // %s: "batch", "0"
-	Node      NodeName `json:"node,omitempty"`       // %N, short name
-	NodeIndex int      `json:"node_index,omitempty"` // %n: position of the node in the job
-	User      UserName `json:"user,omitempty"`       // %u
-	JobName   string   `json:"job_name,omitempty"`   // %x
-	Restarts  int      `json:"restarts,omitempty"`   // %r
-	UniqueID  string   `json:"unique_id,omitempty"`  // %S
+type Names struct {
+	Job       core.JobID    `json:"job,omitempty"`        // %j
+	ArrayJob  core.JobID    `json:"array_job,omitempty"`  // %A; zero: not an array task, then %A is the job
+	ArrayTask int64         `json:"array_task,omitempty"` // %a; read only with ArrayJob
+	Step      string        `json:"step,omitempty"`       // %s: "batch", "0"
+	Node      core.NodeName `json:"node,omitempty"`       // %N, short name
+	NodeIndex int           `json:"node_index,omitempty"` // %n: position of the node in the job
+	User      core.UserName `json:"user,omitempty"`       // %u
+	JobName   string        `json:"job_name,omitempty"`   // %x
+	Restarts  int           `json:"restarts,omitempty"`   // %r
+	UniqueID  string        `json:"unique_id,omitempty"`  // %S
 }
 
 // noArrayTask is what %a gives outside of arrays, as Slurm 22.05 and 25.05.
 const noArrayTask = 4294967294
 
-// maxFilenamePad is the widest zero-padding Slurm grants; more is cut to it.
-const maxFilenamePad = 10
+// maxPad is the widest zero-padding Slurm grants; more is cut to it.
+const maxPad = 10
 
-// ExpandFilename replaces the symbols in the name of an output file, as Slurm 25.05: %% %A %a %b %J %j %N %n %r %S %s
+// Expand replaces the symbols in the name of an output file, as Slurm 25.05: %% %A %a %b %J %j %N %n %r %S %s
 // %t %u %x, with a width between % and the letter that zero-pads numbers. A leading backslash turns all of it off. What
 // is no symbol stays as it is.
-func ExpandFilename(pattern string, n FilenameNames, task int) string {
+func Expand(pattern string, n Names, task int) string {
 	if rest, off := strings.CutPrefix(pattern, `\`); off {
 		return strings.TrimLeft(rest, `\`)
 	}
@@ -47,7 +49,7 @@ func ExpandFilename(pattern string, n FilenameNames, task int) string {
 		end := i + 1
 		width := 0
 		for end < len(pattern) && '0' <= pattern[end] && pattern[end] <= '9' {
-			width = min(width*10+int(pattern[end]-'0'), maxFilenamePad)
+			width = min(width*10+int(pattern[end]-'0'), maxPad)
 			end++
 		}
 		if end == len(pattern) || !n.symbol(&b, pattern[end], width, task) {
@@ -61,7 +63,7 @@ func ExpandFilename(pattern string, n FilenameNames, task int) string {
 }
 
 // symbol writes what letter stands for and reports whether it stands for anything.
-func (n FilenameNames) symbol(b *strings.Builder, letter byte, width, task int) bool {
+func (n Names) symbol(b *strings.Builder, letter byte, width, task int) bool {
 	number := func(v int64) {
 		s := strconv.FormatInt(v, 10)
 		for range width - len(s) {
@@ -118,19 +120,19 @@ func (n FilenameNames) symbol(b *strings.Builder, letter byte, width, task int) 
 	return true
 }
 
-func (n FilenameNames) arrayTask() int64 {
+func (n Names) arrayTask() int64 {
 	if n.ArrayJob == 0 {
 		return noArrayTask
 	}
 	return n.ArrayTask
 }
 
-// FilenamePerTask reports whether each task has a file of its own under this pattern.
-func FilenamePerTask(pattern string) bool {
+// PerTask reports whether each task has a file of its own under this pattern.
+func PerTask(pattern string) bool {
 	if strings.HasPrefix(pattern, `\`) {
 		return false
 	}
 	// Two ranks give two names exactly when the rank is in the name.
 	return strings.IndexByte(pattern, '%') >= 0 &&
-		ExpandFilename(pattern, FilenameNames{}, 0) != ExpandFilename(pattern, FilenameNames{}, 1)
+		Expand(pattern, Names{}, 0) != Expand(pattern, Names{}, 1)
 }

@@ -1,18 +1,18 @@
-package core
+package filename
 
 import "testing"
 
-func TestExpandFilename(t *testing.T) {
+func TestExpand(t *testing.T) {
 	t.Parallel()
-	batch := FilenameNames{Job: 83, Step: "batch", Node: "vm.example.org", User: "root", JobName: "wrap", UniqueID: "s1A"}
-	array := FilenameNames{
+	batch := Names{Job: 83, Step: "batch", Node: "vm.example.org", User: "root", JobName: "wrap", UniqueID: "s1A"}
+	array := Names{
 		Job: 75, ArrayJob: 73, ArrayTask: 12, Step: "batch", Node: "c01", NodeIndex: 2, User: "ann",
 		Restarts: 3,
 	}
-	step := FilenameNames{Job: 9, Step: "4", Node: "c02", NodeIndex: 1, User: "ann"}
+	step := Names{Job: 9, Step: "4", Node: "c02", NodeIndex: 1, User: "ann"}
 	cases := map[string]struct {
 		pattern string
-		names   FilenameNames
+		names   Names
 		task    int
 		want    string
 	}{
@@ -30,7 +30,7 @@ func TestExpandFilename(t *testing.T) {
 		"unique id":         {"%S.out", batch, 0, "s1A.out"},
 		"padded": {
 			"%5j_%3a_%2t_%4s",
-			FilenameNames{Job: 42, ArrayJob: 40, ArrayTask: 7, Step: "1"},
+			Names{Job: 42, ArrayJob: 40, ArrayTask: 7, Step: "1"},
 			3,
 			"00042_007_03_0001",
 		},
@@ -49,8 +49,8 @@ func TestExpandFilename(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := ExpandFilename(tc.pattern, tc.names, tc.task); got != tc.want {
-				t.Fatalf("ExpandFilename(%q) = %q, want %q", tc.pattern, got, tc.want)
+			if got := Expand(tc.pattern, tc.names, tc.task); got != tc.want {
+				t.Fatalf("Expand(%q) = %q, want %q", tc.pattern, got, tc.want)
 			}
 		})
 	}
@@ -61,8 +61,8 @@ func TestFilenamePerTask(t *testing.T) {
 	for pattern, want := range map[string]bool{
 		"a.%t": true, "a.%3t": true, "a.%j": false, "a.%%t": false, `\a.%t`: false, "": false, "t": false,
 	} {
-		if got := FilenamePerTask(pattern); got != want {
-			t.Errorf("FilenamePerTask(%q) = %v, want %v", pattern, got, want)
+		if got := PerTask(pattern); got != want {
+			t.Errorf("PerTask(%q) = %v, want %v", pattern, got, want)
 		}
 	}
 }

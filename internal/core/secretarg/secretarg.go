@@ -1,10 +1,10 @@
-package core
+package secretarg
 
 import "strings"
 
-// SecretName reports whether a variable's name says that its value is a secret: HF_TOKEN, DB_PASSWORD,
+// IsName reports whether a variable's name says that its value is a secret: HF_TOKEN, DB_PASSWORD,
 // AWS_SECRET_ACCESS_KEY.
-func SecretName(name string) bool {
+func IsName(name string) bool {
 	words := strings.Split(strings.ToUpper(name), "_")
 	for i, w := range words {
 		last := i == len(words)-1
@@ -26,15 +26,15 @@ func SecretName(name string) bool {
 // Span is a part of a text, [From, To).
 type Span struct{ From, To int }
 
-// SecretSpans finds the secrets in argument i of a command line: values of variables with a name that says so, all
+// Find finds the secrets in argument i of a command line: values of variables with a name that says so, all
 // values in a list of --export, the password of a URL, and what follows --token.
-func SecretSpans(argv []string, i int) []Span {
+func Find(argv []string, i int) []Span {
 	arg := argv[i]
 	if rest, ok := strings.CutPrefix(arg, "--token="); ok {
-		return secretSpan(arg, len(arg)-len(rest), len(arg))
+		return span(arg, len(arg)-len(rest), len(arg))
 	}
 	if i > 0 && argv[i-1] == "--token" && arg != "-" {
-		return secretSpan(arg, 0, len(arg))
+		return span(arg, 0, len(arg))
 	}
 	if !strings.Contains(arg, "=") && !strings.Contains(arg, "://") {
 		return nil
@@ -51,7 +51,7 @@ func isExport(option string) bool {
 	return len(option) >= len("--exp") && strings.HasPrefix("--export", option)
 }
 
-func secretSpan(arg string, from, to int) []Span {
+func span(arg string, from, to int) []Span {
 	if from >= to || arg[from:to] == "-" {
 		return nil
 	}
@@ -72,7 +72,7 @@ func urlSpans(arg string) (out []Span) {
 		}
 		host := strings.LastIndexByte(arg[at:end], '@')
 		if colon := strings.IndexByte(arg[at:end], ':'); colon >= 0 && colon < host {
-			out = append(out, secretSpan(arg, at+colon+1, at+host)...)
+			out = append(out, span(arg, at+colon+1, at+host)...)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func valueSpans(arg string, at int, list bool) (out []Span) {
 		for from > at && isNameByte(arg[from-1]) {
 			from--
 		}
-		if !list && !SecretName(arg[from:eq]) {
+		if !list && !IsName(arg[from:eq]) {
 			at = eq + 1
 			continue
 		}
@@ -102,7 +102,7 @@ func valueSpans(arg string, at int, list bool) (out []Span) {
 				break
 			}
 		}
-		out = append(out, secretSpan(arg, eq+1, end)...)
+		out = append(out, span(arg, eq+1, end)...)
 		at = end
 	}
 	return out
@@ -121,11 +121,11 @@ func startsVariable(rest string) bool {
 	return n > 0 && (n == len(rest) || rest[n] == '=' || rest[n] == ',')
 }
 
-// MaskSecrets gives a command line with *** in place of its secrets.
-func MaskSecrets(argv []string) []string {
+// Mask gives a command line with *** in place of its secrets.
+func Mask(argv []string) []string {
 	out := argv
 	for i := range argv {
-		spans := SecretSpans(argv, i)
+		spans := Find(argv, i)
 		if len(spans) == 0 {
 			continue
 		}

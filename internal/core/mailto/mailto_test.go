@@ -1,8 +1,10 @@
-package core
+package mailto
 
 import (
 	"strings"
 	"testing"
+
+	"bireme.dev/bireme/internal/core"
 )
 
 func TestCheckMail(t *testing.T) {
@@ -11,7 +13,7 @@ func TestCheckMail(t *testing.T) {
 		"", "ann", "ann@site.example", "a.n_n+jobs@sub.site.example", "ann@localhost", "ann,bob@x.y", "_svc@x.y",
 		"a=b@x.y", "1234",
 	} {
-		if err := CheckMail("ALL", to); err != nil {
+		if err := Check("ALL", to); err != nil {
 			t.Errorf("%q: %v", to, err)
 		}
 	}
@@ -23,12 +25,12 @@ func TestCheckMail(t *testing.T) {
 		strings.Repeat("a", 65) + "@x.y", "a@" + strings.Repeat("b", 64), "a,a,a,a,a,a,a,a,a", "a@[127.0.0.1]",
 		"a@x.y>", "<a@x.y>", "a(b)@x.y", "\u202eann",
 	} {
-		if err := CheckMail("", to); CodeOf(err) != Invalid || ReasonOf(err) != "invalid_mail_user" {
+		if err := Check("", to); core.CodeOf(err) != core.Invalid || core.ReasonOf(err) != "invalid_mail_user" {
 			t.Errorf("%q was taken: %v", to, err)
 		}
 	}
 	for _, types := range []string{"ALL,", "all", "BEGIN;END", "X", "END\nX"} {
-		if err := CheckMail(types, ""); ReasonOf(err) != "invalid_mail_type" {
+		if err := Check(types, ""); core.ReasonOf(err) != "invalid_mail_type" {
 			t.Errorf("%q was taken: %v", types, err)
 		}
 	}
@@ -37,7 +39,7 @@ func TestCheckMail(t *testing.T) {
 func FuzzMailAddress(f *testing.F) {
 	f.Add("ann@site.example")
 	f.Fuzz(func(t *testing.T, text string) {
-		if IsMailAddress(text) && (strings.ContainsAny(text, "|/\\;&$`'\"<>(){}[]!%:~* \t\r\n\x00,") ||
+		if IsAddress(text) && (strings.ContainsAny(text, "|/\\;&$`'\"<>(){}[]!%:~* \t\r\n\x00,") ||
 			strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+")) {
 			t.Fatalf("%q was taken", text)
 		}
