@@ -32,6 +32,7 @@ type job struct {
 	// Guarded by the keeper's lock.
 	steps     map[*step]struct{} // not yet ended
 	closing   bool
+	left      bool          // it goes on elsewhere, and others may have what it had here
 	gone      chan struct{} // closed when nothing is left
 	suspended time.Duration // since when; zero: not
 	epilogErr string
@@ -67,6 +68,16 @@ func (k *Keeper) jobFor(l *wire.Launch) (j *job, first bool) {
 	}
 	k.jobs[ref] = j
 	return j, true
+}
+
+// leaving gives the jobs that have lost the node and are not gone. The keeper's lock is held.
+func (k *Keeper) leaving() (list []*job) {
+	for _, j := range k.jobs {
+		if j.left {
+			list = append(list, j)
+		}
+	}
+	return list
 }
 
 // prepare makes the job's place on the node. It is called once, by the first step.

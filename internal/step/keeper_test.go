@@ -149,7 +149,7 @@ func (a *agent) until(what string, ok func() bool) {
 	a.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for range 5000 {
+	for range 30_000 {
 		if ok() {
 			return
 		}

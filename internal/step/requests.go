@@ -37,7 +37,12 @@ func (r requests) handle(f wire.Frame) error {
 	case wire.TypeSuspend:
 		return with(f, func(m wire.Suspend) { k.later(func() { r.reply(m.Ref, r.suspendJob(m)) }) })
 	case wire.TypeFinish:
-		return with(f, func(m wire.Finish) { k.later(func() { r.finishJob(m) }) })
+		return with(f, func(m wire.Finish) {
+			if m.Left {
+				r.leave(m)
+			}
+			k.later(func() { r.finishJob(m) })
+		})
 	case wire.TypeAckExit:
 		return with(f, r.ackExit)
 	case wire.TypeList:
@@ -182,6 +187,15 @@ func (r requests) suspendJob(m wire.Suspend) error {
 	}
 	<-j.ready
 	return j.suspend(!m.Resume)
+}
+
+// leave notes that jobs which begin from now on wait for the end of one that has lost the node.
+func (r requests) leave(m wire.Finish) {
+	r.k.mu.Lock()
+	defer r.k.mu.Unlock()
+	if j := r.k.jobs[wire.JobRef{Job: m.Job, Attempt: m.Attempt}]; j != nil {
+		j.left = true
+	}
 }
 
 func (r requests) finishJob(m wire.Finish) {

@@ -84,12 +84,19 @@ func (k *Keeper) launch(l *wire.Launch) {
 	k.steps[l.Key] = s
 	var first, refuse bool
 	s.job, first = k.jobFor(l)
+	var before []*job
+	if first {
+		before = k.leaving()
+	}
 	refuse = k.ending || s.job.closing
 	s.job.steps[s] = struct{}{}
 	k.work.Add(1)
 	k.mu.Unlock()
 	go func() {
 		defer k.work.Done()
+		for _, j := range before {
+			<-j.gone
+		}
 		s.run(first, refuse)
 	}()
 }

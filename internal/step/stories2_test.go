@@ -424,3 +424,26 @@ func cpuTicks(t *testing.T, pid int) int {
 	}
 	return user + sys
 }
+
+// Jobs that begin after one has lost the node wait until nothing of that one is left: what it had is theirs.
+func leftStory(t *testing.T, a *agent) {
+	there := func(name string) func() bool {
+		return func() bool { _, err := os.Stat(filepath.Join(a.dir, name)); return err == nil }
+	}
+	old := a.batch(1, "trap 'touch asked; while [ ! -e go ]; do sleep 0.01; done; touch over; exit 0' TERM; touch ready; "+
+		"while :; do sleep 0.01; done")
+	old.Key.Step, old.Time.KillGrace = "0", time.Minute
+	a.launch(old)
+	a.started(old.Key)
+	a.until("the step to run", there("ready"))
+	a.send(wire.TypeFinish, wire.Finish{Job: 1, Left: true})
+	next := a.batch(2, "[ -e over ] && echo after || echo beside")
+	a.launch(next)
+	a.until("the step to be asked to end", there("asked"))
+	if err := os.WriteFile(filepath.Join(a.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if x, tail := a.exited(next.Key); x.ExitCode != 0 || tail != "after\n" {
+		t.Errorf("%+v: it ran %q the job that had left", x, tail)
+	}
+}

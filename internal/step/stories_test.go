@@ -49,6 +49,7 @@ func stories(t *testing.T, cgroup string) {
 		"prolog and epilog":             hookStory,
 		"task prolog and epilog":        taskHookStory,
 		"finish":                        finishStory,
+		"others wait for what has left": leftStory,
 		"login environment":             loginStory,
 		"limits of a process":           rlimitStory,
 		"one keeper":                    oneKeeper,

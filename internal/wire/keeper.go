@@ -205,6 +205,9 @@ type Finish struct {
 	Ref     uint64 `json:"ref,omitempty"`
 	Job     int64  `json:"job"`
 	Attempt int32  `json:"attempt"`
+	// Left says that the job goes on without the node, and that other jobs may have what it had here: they begin when
+	// nothing of it is left.
+	Left bool `json:"left,omitempty"`
 }
 
 // AckExit reports that these ends are recorded elsewhere; the keeper forgets them.

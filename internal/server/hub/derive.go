@@ -84,11 +84,12 @@ func leave(old, j *core.Job, emit func(core.NodeName, order)) {
 	if old == nil || old.Alloc == j.Alloc {
 		return
 	}
+	end := wire.Finish{Job: int64(j.ID), Attempt: j.Attempt, Left: true}
 	each(old, func(name core.NodeName, o order) {
 		if !slices.ContainsFunc(j.Alloc.Nodes, func(na core.NodeAlloc) bool { return na.Node == name }) {
 			emit(name, o)
 		}
-	}, finish(j))
+	}, order{typ: wire.TypeFinish, header: end})
 }
 
 // busy reports whether steps of j may still run: its batch step until its node is clean (the keeper cleans up with it)
