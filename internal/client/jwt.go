@@ -19,6 +19,11 @@ type JWT struct {
 	Expires core.Time     `json:"expires"`
 }
 
+// RevokeJWTs is the body of POST /api/v1/tokens/jwt/revoke.
+type RevokeJWTs struct {
+	User core.UserName `json:"user,omitempty"` // empty: the caller
+}
+
 // String keeps the token out of whatever prints a JWT.
 func (t JWT) String() string { return "JWT of " + string(t.User) }
 
@@ -32,4 +37,9 @@ func (c *TokenClient) NewJWT(ctx context.Context, in *NewJWT) (*JWT, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// RevokeJWTs ends the JWTs of a user (empty: the caller) that were made until now.
+func (c *TokenClient) RevokeJWTs(ctx context.Context, user core.UserName) error {
+	return c.do(ctx, call{method: "POST", path: api + "/tokens/jwt/revoke", body: &RevokeJWTs{user}, again: always}, nil)
 }

@@ -13,6 +13,7 @@ type User struct {
 	Created  Time        `json:"created,omitempty"`
 	Disabled bool        `json:"disabled,omitempty"`
 	Email    string      `json:"email,omitempty"`
+	NoJWTs   Time        `json:"no_jwts,omitempty"` // JWTs made until then are good no more
 	// Workload characterization keys that the user's jobs may name, sorted, and the one of those that name none.
 	WCKeys       []string `json:"wckeys,omitempty"`
 	DefaultWCKey string   `json:"default_wckey,omitempty"`

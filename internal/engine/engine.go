@@ -339,6 +339,8 @@ func senderOf(in state.Input) core.UserName {
 		return in.By.User
 	case *state.RevokeToken:
 		return in.By.User
+	case *state.RevokeJWTs:
+		return in.By.User
 	}
 	return ""
 }

@@ -141,6 +141,10 @@ func TestStreamsEndWithTheirRights(t *testing.T) {
 		"disabled":       openStream(t, s, "/api/v1/watch", two.Secret),
 		"role":           openStream(t, s, "/api/v1/watch", three.Secret),
 	}
+	s.Token(core.User{Name: "eve"})
+	var jwt client.JWT
+	s.Must("POST", "/api/v1/tokens/jwt", client.NewJWT{User: "eve", Lifespan: core.Forever}, &jwt)
+	streams["revoked JWT"] = openStream(t, s, "/api/v1/watch", jwt.Token)
 	other := openStream(t, s, "/api/v1/watch", keep.Secret)
 	following := make(chan error, 1)
 	go func() { // it waits for the job's start
@@ -154,12 +158,13 @@ func TestStreamsEndWithTheirRights(t *testing.T) {
 		}
 		following <- err
 	}()
-	for open := ""; !strings.Contains(open, "bireme_streams_open 5\n"); runtime.Gosched() {
+	for open := ""; !strings.Contains(open, "bireme_streams_open 6\n"); runtime.Gosched() {
 		var text []byte
 		s.Must("GET", "/metrics", nil, &text)
 		open = string(text)
 	}
 	s.Must("DELETE", "/api/v1/tokens/"+one.Token.ID, nil, nil)
+	s.Must("POST", "/api/v1/tokens/jwt/revoke", client.RevokeJWTs{User: "eve"}, nil)
 	s.Must("PATCH", "/api/v1/users/ben", map[string]any{"disabled": true}, nil)
 	s.Must("PATCH", "/api/v1/users/cat", map[string]any{"role": "admin"}, nil)
 	var soon client.NewTokenMade

@@ -237,12 +237,30 @@ func (a tokens) rotate() *cobra.Command {
 }
 
 func (a tokens) revoke() *cobra.Command {
-	return &cobra.Command{
-		Use: "revoke ID|NAME...", Short: "revoke tokens, and those made with them", Args: cobra.MinimumNArgs(1),
+	var jwts bool
+	var user string
+	c := &cobra.Command{
+		Use: "revoke [--jwt [--user USER]] [ID|NAME...]", Short: "revoke tokens, and those made with them",
+		Long: "Revoke tokens, and those made with them. With --jwt: all JWTs (scontrol token) of yours, or " +
+			"(administrators) of another user, that were made until now.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if user != "" && !jwts {
+				return app.Usagef("--user: only with --jwt; tokens are named by id")
+			}
+			if jwts {
+				return nil
+			}
+			return cobra.MinimumNArgs(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			c, err := a.Connect()
 			if err != nil {
 				return err
+			}
+			if jwts {
+				if err := c.RevokeJWTs(cmd.Context(), core.UserName(user)); err != nil {
+					return err
+				}
 			}
 			for _, id := range ids {
 				if err := c.RevokeToken(cmd.Context(), id); err != nil {
@@ -252,4 +270,7 @@ func (a tokens) revoke() *cobra.Command {
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&jwts, "jwt", false, "all JWTs that were made until now")
+	c.Flags().StringVarP(&user, "user", "u", "", "with --jwt: those of `USER` instead of yours")
+	return c
 }

@@ -253,7 +253,7 @@ func (c *chaos) fleets() {
 
 func (c *chaos) tokens() {
 	id := c.pick("t1", "t2", "t3")
-	switch c.choose(6) {
+	switch c.choose(7) {
 	case 0, 1:
 		t := &core.Token{
 			ID: id, Hash: core.Hash{byte(c.choose(200)), 3}, Kind: "user", User: "alice", Created: c.now,
@@ -269,6 +269,8 @@ func (c *chaos) tokens() {
 		})
 	case 4:
 		_, _ = c.do(&TokensUsed{Uses: []TokenUse{{ID: id, At: c.now}}})
+	case 5:
+		_, _ = c.do(&RevokeJWTs{By: c.who(), User: "alice"})
 	default:
 		_, _ = c.do(&PurgeTokens{Before: c.now, Max: 2})
 	}

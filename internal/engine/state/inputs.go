@@ -79,6 +79,7 @@ var inputs = []inputKind{
 	kindOf((*UseToken).apply),    // a join token is used
 	kindOf((*RotateToken).apply), // another secret
 	kindOf((*RevokeToken).apply), // ends a token
+	kindOf((*RevokeJWTs).apply),  // ends a user's JWTs
 	kindOf((*TokensUsed).apply),  // times of last use
 	kindOf((*PurgeTokens).apply), // forgets dead tokens
 	// Policy and settings.

@@ -11,6 +11,11 @@ type (
 		By core.Identity
 		ID string
 	}
+	// RevokeJWTs ends the JWTs of a user that were made until now. Reply: nil.
+	RevokeJWTs struct {
+		By   core.Identity
+		User core.UserName
+	}
 	// RotateToken gives a token another secret. The old one works for Overlap more; tokens that were made with it end with
 	// it. Reply: *core.Token.
 	RotateToken struct {
@@ -36,6 +41,7 @@ type TokenUse = people.TokenUse
 type Purged = people.Purged
 
 func (*RevokeToken) input() {}
+func (*RevokeJWTs) input()  {}
 func (*RotateToken) input() {}
 func (*TokensUsed) input()  {}
 func (*PurgeTokens) input() {}
@@ -54,6 +60,10 @@ func (in *RevokeToken) apply(s *State) (None, error) {
 		s.nodes.RevokeJoined(t)
 	}
 	return none, nil
+}
+
+func (in *RevokeJWTs) apply(s *State) (None, error) {
+	return none, s.people.RevokeJWTs(in.By, in.User)
 }
 
 func (in *RotateToken) apply(s *State) (*core.Token, error) {

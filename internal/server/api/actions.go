@@ -44,6 +44,7 @@ var audited = map[string]call.Auditing{
 
 	"POST /tokens":             {Action: "token.create", Object: "token", When: call.Always, Body: true},
 	"POST /tokens/jwt":         {Action: "token.jwt", Object: "token", When: call.Always, Body: true},
+	"POST /tokens/jwt/revoke":  {Action: "token.revoke_jwts", Object: "token", When: call.Always, Body: true},
 	"POST /tokens/{id}/rotate": {Action: "token.rotate", Object: "token {id}", When: call.Always, Body: true},
 	"DELETE /tokens/{id}":      {Action: "token.revoke", Object: "token {id}", When: call.Always},
 

@@ -60,6 +60,7 @@ var rights = map[string]call.Right{
 	"POST /tokens":                       {Scope: core.ScopeSubmit},
 	"POST /tokens/jwt":                   {Scope: core.ScopeRead, Within: call.Harmless}, // it keeps the token's limits
 	// see rotateToken: with less than submit only itself
+	"POST /tokens/jwt/revoke":                   {Scope: core.ScopeSubmit},
 	"POST /tokens/{id}/rotate":                  {Scope: core.ScopeRead, Within: call.Harmless},
 	"DELETE /tokens/{id}":                       {Scope: core.ScopeRead, Within: call.Harmless}, // likewise
 	"GET /users":                                {Scope: core.ScopeRead},

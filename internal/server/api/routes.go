@@ -207,6 +207,10 @@ func (a *API) table() []call.Route {
 			Body: client.NewJWT{}, Reply: client.JWT{},
 		},
 		{
+			Method: "POST", Path: "/tokens/jwt/revoke", Summary: "Revoke a user's JWTs, all that were made until now",
+			Handle: a.jwt.Revoke, Body: client.RevokeJWTs{}, Reply: call.OK{},
+		},
+		{
 			Method: "POST", Path: "/tokens/{id}/rotate", Summary: "Give a token another secret", Handle: a.tokens.Rotate,
 			Body: client.RotateToken{}, Reply: client.NewTokenMade{},
 		},

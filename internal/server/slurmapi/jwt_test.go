@@ -114,6 +114,57 @@ func TestJWTOfEarlierUser(t *testing.T) {
 	}
 }
 
+// TestRevokedJWTs: a user's JWTs can be ended without those who have them, and what was made with them; those made
+// afterwards are good. Nobody ends another's.
+func TestRevokedJWTs(t *testing.T) {
+	t.Parallel()
+	s, root := start(t)
+	bob := s.Token(core.User{Name: "bob", UnixName: "daemon"})
+	s.Token(core.User{Name: "ann", UnixName: "nobody"})
+	newJWT := func() string {
+		jwt, err := s.Client().NewJWT(t.Context(), &client.NewJWT{User: "ann", Lifespan: core.Forever})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return jwt.Token
+	}
+	ping := func(token string) int {
+		c := *root
+		c.token = token
+		status, _ := c.do("GET", "/slurm/v0.0.43/ping", "", nil)
+		return status
+	}
+	stolen := newJWT()
+	var further client.JWT
+	if status, e := s.Call("POST", "/api/v1/tokens/jwt", stolen, client.NewJWT{}, &further); status != 200 {
+		t.Fatalf("%d %v", status, e)
+	}
+	revoke := client.RevokeJWTs{User: "ann"}
+	if status, _ := s.Call("POST", "/api/v1/tokens/jwt/revoke", bob, revoke, nil); status != 404 || ping(stolen) != 200 {
+		t.Errorf("bob revokes ann's JWTs: %d", status)
+	}
+	look, err := s.Client().NewToken(t.Context(), &client.NewToken{User: "ann", Scopes: []core.Scope{core.ScopeRead}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := s.Call("POST", "/api/v1/tokens/jwt/revoke", look.Secret, revoke, nil); status != 403 {
+		t.Errorf("a token that only reads revokes JWTs: %d", status)
+	}
+	if err := s.Client().RevokeJWTs(t.Context(), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := ping(stolen), ping(further.Token); a != 401 || b != 401 {
+		t.Errorf("revoked JWTs: %d, and %d one that was made with it", a, b)
+	}
+	s.Must("PATCH", "/api/v1/users/ann", map[string]any{"no_jwts": 1, "email": "ann@example.org"}, nil)
+	if status := ping(stolen); status != 401 {
+		t.Errorf("a revoked JWT after a change of its user: %d", status)
+	}
+	if status := ping(newJWT()); status != 200 {
+		t.Errorf("a JWT made afterwards: %d", status)
+	}
+}
+
 // TestHostileYAML: a small document that stands for a large one, and one with very many values, are refused.
 func TestHostileYAML(t *testing.T) {
 	t.Parallel()

@@ -80,9 +80,9 @@ func (d *Directory) PutUser(by core.Identity, user *core.User, create bool, proj
 	}
 	u := *user
 	if ok {
-		u.Created = old.Created
+		u.Created, u.NoJWTs = old.Created, old.NoJWTs
 	} else {
-		u.Created = d.log.Now()
+		u.Created, u.NoJWTs = d.log.Now(), 0
 	}
 	if u.Role == "" {
 		u.Role = core.RoleUser
@@ -101,4 +101,16 @@ func (d *Directory) PutUser(by core.Identity, user *core.User, create bool, proj
 	}
 	d.putUser(&u)
 	return moved && d.t.Role(u.Name, u.Default) == core.RoleNone, nil
+}
+
+// RevokeJWTs has the JWTs of a user that were made until now be good no more.
+func (d *Directory) RevokeJWTs(by core.Identity, name core.UserName) error {
+	u, ok := d.t.users[name]
+	if !by.Admin && name != by.User || !ok {
+		return core.Errorf(core.NotFound, "there is no user %.80q whose JWTs you may revoke", name).Because("invalid_user")
+	}
+	c := *u
+	c.NoJWTs = d.log.Now()
+	d.putUser(&c)
+	return nil
 }

@@ -21,6 +21,7 @@ type Caller struct {
 	HasGID      bool
 	TokenRecord *core.Token // the one the call came with; nil: none
 	Until       core.Time   // when the JWT ends that the call came with; 0: it came with none
+	Issued      core.Time   // when that was made
 	// Actor is the administrator who acts as this user; nil: nobody does.
 	Actor *core.Identity
 	Trail trail

@@ -24,6 +24,8 @@ type openStream struct {
 	token *core.Token   // nil: it came by a socket
 	node  core.NodeName // whose word for the user it was, if any
 	key   string        // that the node was known by
+	jwt   core.UserName // whose JWT it came with; empty: with none
+	made  core.Time     // when that was made
 	end   context.CancelCauseFunc
 	timer *time.Timer // ends it when the token expires
 }
@@ -37,6 +39,12 @@ func (e *streamEnd) Error() string { return e.Text }
 func (s *streamSet) Open(ctx context.Context, who *Caller, admin bool, key string) (_ context.Context, leave func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	o := &openStream{user: who.User, admin: admin, token: who.TokenRecord, node: who.Node, key: key, end: cancel}
+	if who.Until != 0 {
+		o.jwt, o.made = who.User, who.Issued
+		if who.Actor != nil {
+			o.jwt = who.Actor.User
+		}
+	}
 	end := who.Until
 	if t := who.TokenRecord; t != nil && t.Expires != 0 && (end == 0 || t.Expires < end) {
 		end = t.Expires
@@ -86,6 +94,11 @@ func (a *Base) CheckStreams(snap *state.Snapshot) {
 		if o.token != nil {
 			if t, known := snap.TokenByHash(o.token.Hash); !known || t.Revoked {
 				return "the token was revoked"
+			}
+		}
+		if o.jwt != "" {
+			if of, known := snap.User(o.jwt); known && of.NoJWTs != 0 && o.made.Go().Unix() <= of.NoJWTs.Go().Unix() {
+				return "the JWT was revoked"
 			}
 		}
 		switch {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/hmac"
@@ -19,6 +20,8 @@ import (
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/api/call"
 )
 
@@ -88,7 +91,7 @@ func (j *JWT) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller) (
 	if err != nil {
 		return nil, err
 	}
-	stamp := float64(now.Unix())
+	stamp := float64(max(now.Unix(), lastRevoked(user)+1)) // one that is made in the second of a revocation is good
 	c := claims{Issued: &stamp, Expires: &end, User: user.UnixName}
 	if recorded {
 		c.Record = string(user.Name)
@@ -105,6 +108,28 @@ func (j *JWT) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller) (
 		return nil, err
 	}
 	return &client.JWT{Token: text, User: user.Name, Expires: core.At(time.Unix(int64(end), 0))}, nil
+}
+
+// lastRevoked is the last second whose JWTs of a user are revoked; -1: none are.
+func lastRevoked(u *core.User) int64 {
+	if u.NoJWTs == 0 {
+		return -1
+	}
+	return u.NoJWTs.Go().Unix()
+}
+
+// Revoke answers POST /tokens/jwt/revoke: a user's JWTs from before are good no more, whoever made them.
+func (j *JWT) Revoke(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	var in client.RevokeJWTs
+	if err := call.Decode(r, &in); err != nil {
+		return nil, err
+	}
+	in.User = cmp.Or(in.User, who.User)
+	who.Trail.Owner = in.User
+	if _, err := engine.Do(r.Context(), j.Engine, &state.RevokeJWTs{By: who.Identity, User: in.User}); err != nil {
+		return nil, err
+	}
+	return call.OK{}, nil
 }
 
 // end is when a token ends that is made now: with the one that it is made with at the latest.
@@ -289,6 +314,14 @@ func (c *claims) inForce(now time.Time) error {
 	return nil
 }
 
+// issued is when a token was made; a millionth of a second after the epoch: it does not say.
+func (c *claims) issued() core.Time {
+	if c.Issued == nil {
+		return 1
+	}
+	return max(1, core.At(stampOf(*c.Issued)))
+}
+
 func decodePart(text string, to any) error {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -368,7 +401,10 @@ func (a *Identity) byJWT(ctx context.Context, text string) (*call.Caller, error)
 	if c.Plain {
 		who.Admin, who.Plain, who.Untrusted = false, true, true
 	}
-	who.Until = core.At(stampOf(*c.Expires))
+	who.Until, who.Issued = core.At(stampOf(*c.Expires)), c.issued()
+	if last := lastRevoked(who.UserRecord); who.Issued.Go().Unix() <= last {
+		return nil, badJWT("it was revoked")
+	}
 	return who, nil
 }
 
@@ -416,7 +452,7 @@ func (a *Identity) actAs(ctx context.Context, who *call.Caller, name string) (*c
 		a.Tokens.bearer(other, t, who.Prior)
 	}
 	other.Untrusted = who.Untrusted
-	other.Until, other.Actor = who.Until, &who.Identity
+	other.Until, other.Issued, other.Actor = who.Until, who.Issued, &who.Identity
 	return other, nil
 }
 
