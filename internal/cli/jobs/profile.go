@@ -12,7 +12,8 @@ import (
 )
 
 // FindProfile returns the profile of a run: the one that --profile (name) or DSTACK_PROFILE names, else the default one
-// of .dstack/profiles.yml in this directory or the home; nil: none, also where none is wanted.
+// of .dstack/profiles.yml in this directory or the home. Where there is none, or none is wanted, it is an empty one under
+// the name that the stock client gives it, so that a run is the same by whichever client it is applied.
 func FindProfile(a *app.App, name string, none bool) (*config.Profile, error) {
 	if name == "" && !none {
 		if v, _ := a.Lookup("DSTACK_NO_PROFILE"); v != "" {
@@ -21,7 +22,7 @@ func FindProfile(a *app.App, name string, none bool) (*config.Profile, error) {
 		name, _ = a.Lookup("DSTACK_PROFILE")
 	}
 	if none {
-		return nil, nil
+		return &config.Profile{Name: "no-profile"}, nil
 	}
 	file, all, err := profiles(a)
 	if err != nil {
@@ -38,7 +39,7 @@ func FindProfile(a *app.App, name string, none bool) (*config.Profile, error) {
 		}
 		return nil, app.Usagef("--profile %s: %s has no such profile", name, file)
 	}
-	return nil, nil
+	return &config.Profile{Name: "default"}, nil
 }
 
 // profiles reads the first profiles.yml that there is.

@@ -29,6 +29,9 @@ func Changes(was, now *convert.Spec) (out []string) {
 		{"profile", was.Profile, now.Profile},
 		{"ssh key", was.SSHKeyPub, now.SSHKeyPub},
 	} {
+		if x.what == "profile" && was.Profile.IsEmpty() && now.Profile.IsEmpty() {
+			continue
+		}
 		if one, two := marshal(x.was), marshal(x.now); !bytes.Equal(one, two) {
 			out = append(out, x.what+": changed")
 		}

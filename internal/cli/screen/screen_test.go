@@ -80,6 +80,11 @@ func TestChanges(t *testing.T) {
 	if got := Changes(was, was); len(got) != 0 {
 		t.Errorf("nothing differs, and it is told: %v", got)
 	}
+	same := *was // by another client, which sends a profile without a word in it
+	same.Profile = &config.Profile{Name: "default"}
+	if got := Changes(was, &same); len(got) != 0 {
+		t.Errorf("nothing differs, and it is told: %v", got)
+	}
 	now = read(`{"type":"task","commands":["a"],"env":{"A":"1","B":"2"},"resources":{"cpu":2},"priority":1}`)
 	now.FileArchives = []wire.FileArchiveTarget{{ID: "x", Path: "y"}}
 	if diff := cmp.Diff([]string{"files: changed"}, Changes(was, now)); diff != "" {

@@ -1,5 +1,7 @@
 package config
 
+import "reflect"
+
 // Policy is what a run configuration, a preset and a profile share. A value that is not nil in the configuration
 // overrides the profile's.
 type Policy struct {
@@ -31,6 +33,10 @@ type Profile struct {
 	Name    string `json:"name"`
 	Default bool   `json:"default"`
 }
+
+// IsEmpty reports whether a profile asks for nothing; none does not. Clients send one without a word in it, under some
+// name, where there is none.
+func (p *Profile) IsEmpty() bool { return p == nil || reflect.DeepEqual(p.Policy, Policy{}) }
 
 // Profiles is the file profiles.yml.
 type Profiles struct {

@@ -307,6 +307,12 @@ func TestInactivityChangesInPlace(t *testing.T) {
 	if j.Spec.Rules().Inactivity != 7200 || j.Life == nil || j.Life.IdleSince == 0 {
 		t.Fatalf("%+v %+v", j.Spec.Rules(), j.Life)
 	}
+	// another client sends a profile without a word in it, under some name
+	other := dev(`{"inactivity_duration": "3h"}`)
+	other["profile"] = map[string]any{"name": "default"}
+	if up := apply(ada, other, false); up.ID != run.ID || up.DeploymentNum != 2 {
+		t.Fatalf("%+v", up)
+	}
 	if got := get(ada, "desk").LatestJobSubmission.InactivitySecs; got == nil {
 		t.Fatal("it does not say for how long nobody was connected")
 	}

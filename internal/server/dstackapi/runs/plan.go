@@ -146,6 +146,9 @@ func sameExcept(a, b *convert.Spec) bool {
 	strip := func(s *convert.Spec) []byte {
 		x := *s
 		x.ConfigurationPath, x.Configuration, x.WorkingDir = nil, config.Configuration{}, nil
+		if x.Profile.IsEmpty() {
+			x.Profile = nil
+		}
 		parts := []any{x.RunName, x.RepoID, x.RepoData, x.RepoCodeHash, x.RepoDir, x.FileArchives, x.Profile, x.SSHKeyPub}
 		data, err := json.Marshal(parts)
 		if err != nil {
