@@ -141,6 +141,11 @@ func (o *applyOptions) applyRun(ctx context.Context, cfg *config.Configuration, 
 	if err != nil {
 		return InFile(err, file)
 	}
+	if o.file == "-" {
+		spec.ConfigurationPath = &o.file
+	} else {
+		spec.ConfigurationPath = &file
+	}
 	generated := o.name == ""
 	files, err := o.pack(spec, file)
 	if err != nil {

@@ -2,6 +2,7 @@ package dstackapi_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,25 @@ import (
 	"bireme.dev/bireme/internal/server/dstackapi/dstackapitest"
 	"bireme.dev/bireme/internal/server/servertest"
 )
+
+// TestPartlyUsedNodes: of a node that jobs share, fleets tell how much of it is in use.
+func TestPartlyUsedNodes(t *testing.T) {
+	t.Parallel()
+	s, ada, _ := cluster(t)
+	seen := func() wire.Instance {
+		var one wire.Fleet
+		ada.Get("/api/project/main/fleets/get", `{"name":"main"}`, &one)
+		return one.Instances[slices.IndexFunc(one.Instances, func(x wire.Instance) bool { return x.Name == "n1" })]
+	}
+	if x := seen(); x.Status != "idle" || x.BusyBlocks != 0 || x.TotalBlocks != 4 {
+		t.Fatalf("%+v", x)
+	}
+	run := apply(ada, spec("quarter", `{"resources": {"cpu": 2, "memory": "1GB..", "disk": "0.."}}`), false)
+	s.AwaitState(core.JobID(run.BiremeJob), core.Running)
+	if x := seen(); x.Status != "busy" || x.BusyBlocks != 2 || x.TotalBlocks != 4 {
+		t.Fatalf("%+v", x)
+	}
+}
 
 func TestPartitionsAreFleets(t *testing.T) {
 	t.Parallel()
@@ -24,7 +44,7 @@ func TestPartitionsAreFleets(t *testing.T) {
 	f := list[0]
 	if len(f.Instances) != 2 || f.Instances[0].Name != "idle" || f.Instances[0].Status != "pending" ||
 		f.Instances[1].Name != "n1" || f.Instances[1].Status != "idle" || f.Instances[1].Backend != "remote" ||
-		f.Instances[1].InstanceType == nil || f.Instances[1].FleetID != f.ID || f.Instances[1].TotalBlocks != 1 {
+		f.Instances[1].InstanceType == nil || f.Instances[1].FleetID != f.ID || f.Instances[1].TotalBlocks != f.Instances[1].InstanceType.Resources.CPUs {
 		t.Errorf("instances: %+v", f.Instances)
 	}
 	var one wire.Fleet

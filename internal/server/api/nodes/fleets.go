@@ -354,7 +354,12 @@ func (i *InstanceView) Node(n *core.Node) client.FleetInstance {
 		Node: n.Name, Host: cmp.Or(n.Host.Hostname, string(n.Name)), Blocks: max(1, n.Blocks), Note: n.Reason,
 		State: shown.State, Hardware: n.Hardware, AllocCPUs: shown.AllocCPUs, Version: n.Host.Version,
 	}
-	if n.Blocks > 0 {
+	if n.Blocks == 0 { // jobs share it by CPUs and GPUs: as many parts as it could be split into
+		if parts, err := n.Hardware.Split(core.BlocksAuto); err == nil {
+			x.Blocks, shown.Blocks = parts, parts
+		}
+	}
+	if shown.Blocks > 0 {
 		x.Busy = busyBlocks(&shown)
 	}
 	status, unreachable := i.v.stateOf(n, shown.AllocCPUs).Dstack()
