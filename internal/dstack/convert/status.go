@@ -165,3 +165,24 @@ func runStatus(j *core.Job, x stage, now core.Time) (status string, reason core.
 	}
 	return wire.RunPending, core.EndNone // an attempt has ended and goes back to the queue
 }
+
+// Ended is how one rank's part of an attempt ended.
+type Ended struct {
+	Status  string
+	Reason  core.Termination
+	Message string
+}
+
+// End tells how one rank's part of an attempt that is over ended.
+func End(j *core.Job, rank int) Ended {
+	reason := j.Termination()
+	at := stage{status: endings[string(reason)].status, reason: reason}.of(j, rank)
+	out := Ended{at.status, at.reason, ""}
+	if at.reason == reason {
+		out.Message = endMessage(j, reason)
+	}
+	return out
+}
+
+// RunEnd is the status of a run that has ended for a reason.
+func RunEnd(reason core.Termination) string { return runEndings[reason].status }

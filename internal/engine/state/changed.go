@@ -64,13 +64,13 @@ func (s *State) endRunOf(j *core.Job) {
 		}
 		if _, live := s.rec.Job(id); live || len(s.cluster.Tasks(id)) > 0 {
 			if next.FailedTask != r.FailedTask || next.StoppedTask != r.StoppedTask {
-				s.rec.PutRun(&next)
+				s.rec.PutRun(&next, "")
 			}
 			return
 		}
 	}
 	next.Ended = s.rec.Now()
-	s.rec.PutRun(&next)
+	s.rec.PutRun(&next, "")
 }
 
 // nodeChanged stores a node's record and brings all that depends on it up to date, in the order written here; old is

@@ -55,7 +55,7 @@ func (in *EditRun) apply(s *State) (*core.Run, error) {
 	next.Config = in.Hash
 	next.Updates++
 	s.rec.AddBlob(in.Hash, in.Config)
-	s.rec.PutRun(&next)
+	s.rec.PutRun(&next, in.By.User)
 	return &next, nil
 }
 
@@ -82,7 +82,7 @@ func (in *DeleteRun) apply(s *State) (None, error) {
 	}
 	next := *r
 	next.Deleted = s.rec.Now()
-	s.rec.PutRun(&next)
+	s.rec.PutRun(&next, in.By.User)
 	return none, nil
 }
 

@@ -139,5 +139,5 @@ func (in *Submit) createRun(s *State, id core.JobID) {
 	r.Jobs, r.Created, r.User = []core.JobID{id}, s.rec.Now(), in.Spec.User
 	in.Spec.Run = r.Name
 	s.rec.AddBlob(r.Config, in.Config)
-	s.rec.PutRun(r)
+	s.rec.PutRun(r, "")
 }

@@ -3,6 +3,7 @@ package dstackapi_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"bireme.dev/bireme/internal/client"
@@ -10,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/server/dstackapi/dstackapitest"
 	"bireme.dev/bireme/internal/server/servertest"
+	agent "bireme.dev/bireme/internal/wire"
 )
 
 func messages(list []wire.Event) (out []string) {
@@ -101,4 +103,82 @@ func TestEvents(t *testing.T) {
 	admin.Refused("/api/events/list", `{"target_runs":["x"]}`, 422, "uuid_parsing")
 	admin.Refused("/api/events/list", map[string]any{"target_runs": []string{project}, "target_jobs": []string{project}},
 		400, "At most one target_*")
+}
+
+// TestEventsOfRuns: the life of runs is told in dstack's words and order: one that is changed, stopped and deleted, one
+// that fails and is tried again, and one that no node could hold.
+func TestEventsOfRuns(t *testing.T) {
+	t.Parallel()
+	s, ada, node := cluster(t)
+	story := func(run wire.Run) (out []string) {
+		var list []wire.Event
+		ada.Get("/api/events/list", map[string]any{
+			"within_runs": []string{run.ID}, "ascending": true, "prev_recorded_at": "2020-01-01T00:00:00Z",
+		}, &list)
+		for _, e := range list {
+			by := ""
+			if e.ActorUser != nil {
+				by = *e.ActorUser + " "
+			}
+			on := ""
+			if len(e.Targets) > 1 {
+				on = " " + e.Targets[1].Name
+			}
+			out = append(out, by+e.Targets[0].Name+on+": "+e.Message)
+		}
+		return out
+	}
+	begun := func(name string) []string {
+		return []string{
+			"ada " + name + ": Run submitted. Status: SUBMITTED",
+			name + "-0-0: Job created on run submission. Status: SUBMITTED",
+			name + "-0-0 n1: Job assigned to instance.",
+			name + "-0-0: Job status changed SUBMITTED -> PROVISIONING",
+			name + ": Run status changed SUBMITTED -> PROVISIONING",
+			name + "-0-0: Job status changed PROVISIONING -> RUNNING",
+			name + ": Run status changed PROVISIONING -> RUNNING",
+		}
+	}
+	one := apply(ada, spec("one"), false)
+	awaitRun(s, ada, "one", wire.RunRunning)
+	apply(ada, spec("one", `{"priority": 7}`), false)
+	ada.Get(project+"runs/stop", map[string]any{"runs_names": []string{"one"}, "abort": false}, nil)
+	key := node.AwaitLaunch(core.JobID(one.BiremeJob), 1, agent.BatchStep)
+	node.AwaitKill(key)
+	node.End(key, func(x *agent.Exited) { x.Signal = 15 })
+	awaitRun(s, ada, "one", wire.RunTerminated)
+	ada.Get(project+"runs/delete", map[string]any{"runs_names": []string{"one"}}, nil)
+	want := append(begun("one"),
+		"ada one: Run updated. Deployment: 1",
+		"one-0-0: Job status changed RUNNING -> TERMINATING. Termination reason: TERMINATED_BY_USER",
+		"one-0-0: Graceful job stop requested",
+		"ada one: Run status changed RUNNING -> TERMINATING. Termination reason: STOPPED_BY_USER",
+		"one-0-0: Job status changed TERMINATING -> TERMINATED",
+		"one-0-0 n1: Job unassigned from instance.",
+		"one: Run status changed TERMINATING -> TERMINATED",
+		"ada one: Run deleted")
+	if got := story(one); !slices.Equal(got, want) {
+		t.Errorf("%s", strings.Join(got, "\n"))
+	}
+
+	again := apply(ada, spec("again", `{"retry": true}`), false)
+	key = node.AwaitLaunch(core.JobID(again.BiremeJob), 1, agent.BatchStep)
+	node.End(key, func(x *agent.Exited) { x.ExitCode = 3 })
+	want = append(begun("again"),
+		"again-0-0: Job status changed RUNNING -> TERMINATING. Termination reason: CONTAINER_EXITED_WITH_ERROR",
+		"again-0-0: Job status changed TERMINATING -> FAILED",
+		"again-0-0 n1: Job unassigned from instance.",
+		"again: Run status changed RUNNING -> PENDING",
+		"again-0-0: Job created on new submission. Status: SUBMITTED",
+		"again: Run status changed PENDING -> SUBMITTED")
+	s.Await("the next attempt", func() bool { return slices.Equal(story(again), want) })
+
+	never := apply(ada, spec("never", `{"resources": {"cpu": 64}}`), false)
+	got := story(never)
+	if len(got) != 6 || !strings.HasPrefix(got[2], "never-0-0: Job status changed SUBMITTED -> TERMINATING. "+
+		"Termination reason: FAILED_TO_START_DUE_TO_NO_CAPACITY (") ||
+		got[3] != "never: Run status changed SUBMITTED -> TERMINATING. Termination reason: JOB_FAILED" ||
+		got[5] != "never: Run status changed TERMINATING -> FAILED" {
+		t.Errorf("%s", strings.Join(got, "\n"))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/jsontext"
@@ -321,8 +322,9 @@ func (r *Records) DeleteReservation(name string) {
 	r.planner.Merge(sched.Changes{GoneReservations: []string{name}})
 }
 
-// PutRun stores a run with its event. One that has ended leaves memory.
-func (r *Records) PutRun(x *core.Run) {
+// PutRun stores a run, which somebody changed or which has come further by itself, with its event. One that has ended
+// leaves memory.
+func (r *Records) PutRun(x *core.Run, by core.UserName) {
 	ownMap(&r.owned.runs, &r.runs)
 	key := runKey{x.Project, x.Name}
 	if x.Ended == 0 {
@@ -332,7 +334,7 @@ func (r *Records) PutRun(x *core.Run) {
 	}
 	r.changes.Runs = append(slices.DeleteFunc(r.changes.Runs,
 		func(o *core.Run) bool { return o.ID == x.ID && o.Project == x.Project && o.Name == x.Name }), x)
-	r.Event(core.RunChanged, core.Event{User: x.User, Job: x.Jobs[0], Data: runData(x)})
+	r.Event(core.RunChanged, core.Event{User: x.User, By: by, Job: x.Jobs[0], Data: runData(x)})
 }
 
 func runData(x *core.Run) json.RawMessage {
@@ -340,10 +342,14 @@ func runData(x *core.Run) json.RawMessage {
 	b = jsontext.AppendString(b, string(x.Project))
 	b = append(b, `,"run":`...)
 	b = jsontext.AppendString(b, x.Name)
-	if x.Ended != 0 {
-		return append(b, `,"ended":true}`...)
+	b = strconv.AppendBool(append(b, `,"ended":`...), x.Ended != 0)
+	if x.Updates > 0 {
+		b = strconv.AppendInt(append(b, `,"updates":`...), int64(x.Updates), 10)
 	}
-	return append(b, `,"ended":false}`...)
+	if x.Deleted != 0 {
+		b = append(b, `,"deleted":true`...)
+	}
+	return append(b, '}')
 }
 
 // QOSByName is the table of QOS, to read.

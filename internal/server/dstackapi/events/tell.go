@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/hostlist"
-	"bireme.dev/bireme/internal/dstack/convert"
 	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/view"
@@ -49,7 +47,7 @@ func (t *teller) tell(ctx context.Context, list []core.Event) ([]told, error) {
 	for i := range list {
 		e := &list[i]
 		switch e.Kind {
-		case core.JobSubmitted, core.JobStarted, core.JobEnded, core.JobRequeued, core.JobCancelAsk:
+		case core.JobSubmitted, core.JobStarted, core.JobEnded, core.JobRequeued, core.RunChanged:
 			if err := t.job(ctx, e); err != nil {
 				return nil, err
 			}
@@ -240,75 +238,6 @@ func (t *teller) credential(e *core.Event) {
 			[]wire.EventTarget{{Type: wire.TargetUser, ID: wire.UUID(wire.KindUser, d.Owner), Name: d.Owner}}, "%s", message)
 	default: // other kinds tell its readers nothing
 	}
-}
-
-// job words what happened to a job of a run, and to the run.
-func (t *teller) job(ctx context.Context, e *core.Event) error {
-	j := t.jobs[e.Job]
-	if j == nil || j.Spec == nil || j.Spec.Run == "" || !t.view.SeesJob(j) || !t.sees(j.Spec.Project) {
-		return nil
-	}
-	r, err := t.run(ctx, j)
-	if err != nil || r == nil {
-		return err
-	}
-	runID := wire.RunID(r.ID)
-	run := []wire.EventTarget{inProject(wire.TargetRun, runID, r.Name, r.Project)}
-	name := r.Name + "-0-0"
-	job := []wire.EventTarget{inProject(wire.TargetJob, convert.JobUUID(j.ID, 0), name, r.Project)}
-	within := []string{runID, wire.UUID(wire.KindProject, string(r.Project))}
-	switch e.Kind {
-	case core.JobSubmitted:
-		t.add(e, r.User, within, run, "Run submitted. Status: SUBMITTED")
-		t.add(e, "", within, job, "Job created on run submission. Status: SUBMITTED")
-	case core.JobStarted:
-		for _, node := range nodesOf(e) {
-			on := inProject(wire.TargetInstance, wire.UUID(wire.KindInstance, node), node, r.Project)
-			t.add(e, "", within, append(job[:1:1], on), "Job assigned to instance.")
-		}
-		t.add(e, "", within, job, "Job status changed SUBMITTED -> RUNNING")
-		t.add(e, "", within, run, "Run status changed SUBMITTED -> RUNNING")
-	case core.JobCancelAsk:
-		t.add(e, e.By, within, run, "Run status changed RUNNING -> TERMINATING. Termination reason: STOPPED_BY_USER")
-	case core.JobRequeued:
-		t.add(e, "", within, job, "Job status changed RUNNING -> FAILED")
-		t.add(e, "", within, run, "Run status changed RUNNING -> PENDING")
-	case core.JobEnded:
-		status := "FAILED"
-		switch j.State {
-		case core.Completed:
-			status = "DONE"
-		case core.Cancelled:
-			status = "TERMINATED"
-		default: // other kinds tell its readers nothing
-		}
-		t.add(e, "", within, job, "Job status changed RUNNING -> %s%s", status, because(string(j.Termination())))
-		t.add(e, "", within, run, "Run status changed RUNNING -> %s%s", status, because(string(j.RunTermination())))
-	default: // other kinds tell its readers nothing
-	}
-	return nil
-}
-
-// because words the reason of an end.
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return ". Termination reason: " + strings.ToUpper(reason)
-}
-
-// nodesOf are the nodes that a job started on.
-func nodesOf(e *core.Event) []string {
-	var d struct{ Nodes string }
-	const most = 64
-	if json.Unmarshal(e.Data, &d) != nil {
-		return nil
-	}
-	names, err := hostlist.Expand(d.Nodes, most)
-	if err != nil {
-		return nil
-	}
-	return names
 }
 
 // run finds the run of a job: of those with its name, the one that has it.
