@@ -12,8 +12,8 @@ import (
 )
 
 // FindProfile returns the profile of a run: the one that --profile (name) or DSTACK_PROFILE names, else the default one
-// of .dstack/profiles.yml in this directory or the home. Where there is none, or none is wanted, it is an empty one under
-// the name that the stock client gives it, so that a run is the same by whichever client it is applied.
+// of .dstack/profiles.yml in this directory or the home. Where there is none, or none is wanted, it is an empty one
+// under the name that the stock client gives it, so that a run is the same by whichever client it is applied.
 func FindProfile(a *app.App, name string, none bool) (*config.Profile, error) {
 	if name == "" && !none {
 		if v, _ := a.Lookup("DSTACK_NO_PROFILE"); v != "" {

@@ -44,7 +44,8 @@ func TestPartitionsAreFleets(t *testing.T) {
 	f := list[0]
 	if len(f.Instances) != 2 || f.Instances[0].Name != "idle" || f.Instances[0].Status != "pending" ||
 		f.Instances[1].Name != "n1" || f.Instances[1].Status != "idle" || f.Instances[1].Backend != "remote" ||
-		f.Instances[1].InstanceType == nil || f.Instances[1].FleetID != f.ID || f.Instances[1].TotalBlocks != f.Instances[1].InstanceType.Resources.CPUs {
+		f.Instances[1].InstanceType == nil || f.Instances[1].FleetID != f.ID ||
+		f.Instances[1].TotalBlocks != f.Instances[1].InstanceType.Resources.CPUs {
 		t.Errorf("instances: %+v", f.Instances)
 	}
 	var one wire.Fleet

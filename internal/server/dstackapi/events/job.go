@@ -129,7 +129,8 @@ func (p *parts) ended() {
 		if run == core.RunEndStopped || run == core.RunEndAborted {
 			by = p.e.By
 		}
-		p.ofRun(by, "Run status changed %s -> TERMINATING. Termination reason: %s", before, strings.ToUpper(string(run)))
+		p.ofRun(by, "Run status changed %s -> TERMINATING. Termination reason: %s", before,
+			strings.ToUpper(string(run)))
 	})
 	if last {
 		p.ofRun("", "Run status changed TERMINATING -> %s", strings.ToUpper(convert.RunEnd(run)))
