@@ -34,6 +34,8 @@ const (
 	ReasonInvalidNode       = "invalid_node"
 	ReasonTryLater          = "job_state" // it does not fit what the job is doing
 	ReasonJobFinished       = "job_finished"
+	ReasonNotRunning        = "job_not_running"
+	ReasonNoStep            = "no_such_step"
 	ReasonJobPending        = "job_pending"
 	ReasonJobRunning        = "job_running"
 	ReasonJobNotPending     = "job_not_pending"

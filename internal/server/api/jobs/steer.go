@@ -16,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/selection"
 	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -173,7 +174,7 @@ func (a *Control) signalAll(who *call.Caller, in *client.Cancel, todo []cancelTo
 		}
 	})
 	for i, t := range todo {
-		var last error = core.Errorf(core.Conflict, "job %s does not run", t.label).Because("job_not_running")
+		var last error = core.Errorf(core.Conflict, "job %s does not run", t.label).Because(slurm.ReasonNotRunning)
 		for _, j := range runs[i] {
 			if last = a.Jobs.May(who, j); last == nil {
 				last = a.signal(j, in)
@@ -188,6 +189,10 @@ func (a *Control) signalAll(who *call.Caller, in *client.Cancel, todo []cancelTo
 }
 
 func (a *Control) signal(j *core.Job, in *client.Cancel) error {
+	if id, err := strconv.ParseInt(in.Step, 10, 32); err == nil && !slices.ContainsFunc(
+		a.Engine.Snapshot().LiveSteps(j.ID), func(st *core.Step) bool { return st.ID == int32(id) }) {
+		return core.Errorf(core.Conflict, "job %d has no step %s that runs", j.ID, in.Step).Because(slurm.ReasonNoStep)
+	}
 	switch {
 	case in.Signal == 0:
 		return a.Hub.KillStep(j, wire.Kill{Step: in.Step})

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -104,13 +105,13 @@ func take(r io.Reader, o *order, pass func(piece []byte)) (err error) {
 	}
 	dest := o.Dest
 	if info, serr := os.Stat(dest); serr == nil && info.IsDir() {
-		return fmt.Errorf("%s: Is a directory", dest)
+		return fmt.Errorf("%s: %w", dest, syscall.EISDIR)
 	} else if serr == nil && !o.Force && !o.made(info) {
-		return fmt.Errorf("Can't open `%s`: File exists", dest)
+		return fmt.Errorf("%s: %w", dest, syscall.EEXIST)
 	}
 	f, err := os.CreateTemp(filepath.Dir(dest), ".sbcast-*")
 	if err != nil {
-		return fmt.Errorf("Can't open `%s`: %s", dest, reason(err))
+		return fmt.Errorf("%s: %w", dest, err)
 	}
 	defer func() {
 		_ = f.Close()
@@ -162,7 +163,7 @@ func (o *order) put(temp string, sum []byte) error {
 	_ = os.Remove(temp)
 	f, err := os.Open(o.Dest)
 	if err != nil {
-		return fmt.Errorf("Can't open `%s`: %s", o.Dest, reason(err))
+		return fmt.Errorf("%s: %w", o.Dest, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -174,7 +175,7 @@ func (o *order) put(temp string, sum []byte) error {
 		return err
 	}
 	if !o.made(info) || !bytes.Equal(is.Sum(nil), sum) {
-		return fmt.Errorf("Can't open `%s`: File exists", o.Dest)
+		return fmt.Errorf("%s: %w", o.Dest, syscall.EEXIST)
 	}
 	return nil
 }

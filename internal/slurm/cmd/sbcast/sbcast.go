@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/cmd/srun"
@@ -51,9 +53,11 @@ func Options() *getopt.Parser { return parser }
 const (
 	fanoutUsual = 8
 	fanoutMost  = 64
-	blockUsual  = 1 << 20
 	blockMost   = 8 << 20
 )
+
+// exitLost is what the command leaves with where the job or the file is not there.
+const exitLost = 255
 
 // order is what the receiving end is told.
 type order struct {
@@ -75,19 +79,30 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if !ok {
 		return code
 	}
+	addEnvironment(w, &f)
 	s, err := prepare(w, f)
-	if err != nil {
-		w.Errorf("%v", err)
-		return slurm.ExitError
+	if err == nil {
+		defer s.file.Close()
+		err = s.findNodes(ctx)
 	}
-	defer s.file.Close()
+	if err != nil {
+		return w.Complain(err)
+	}
+	if s.loud {
+		w.Infof("jobid      = %s", s.named)
+		w.Infof("node_list  = %s", hostlist.Fold(s.nodes))
+	}
 	return s.run(ctx)
 }
 
 // sender is the command.
 type sender struct {
 	w      *cmd.World
+	named  string // the job or step as it was named
 	job    string
+	step   string // of the job, empty: all its nodes
+	nodes  []string
+	loud   bool
 	file   *os.File
 	head   header
 	order  order
@@ -95,87 +110,96 @@ type sender struct {
 	block  int
 }
 
+// complaint is an error with Slurm's exit code.
+func complaint(w *cmd.World, exit int, format string, args ...any) error {
+	return &slurm.Complaint{Lines: []string{w.Name + ": error: " + fmt.Sprintf(format, args...)}, Exit: exit}
+}
+
 func prepare(w *cmd.World, f cmd.Flags) (*sender, error) {
+	o, err := readWish(w, f)
+	if err != nil {
+		return nil, complaint(w, slurm.ExitError, "%v", err)
+	}
 	if len(f.Operands) != 2 {
-		return nil, fmt.Errorf("Need two file names, have %d names", len(f.Operands))
+		return nil, &slurm.Complaint{Exit: slurm.ExitError, Lines: []string{
+			fmt.Sprintf("Need two file names, have %d names", len(f.Operands)), `Try "sbcast --help" for more information`,
+		}}
 	}
-	if f.Has("send-libs") && f.Get("send-libs") != "no" {
-		return nil, fmt.Errorf("--send-libs is not supported: copy the libraries one by one, and name their folder " +
-			"in LD_LIBRARY_PATH")
-	}
-	s := &sender{w: w, job: f.Get("jobid"), fanout: fanoutUsual, block: blockUsual}
-	if s.job == "" {
-		if s.job = w.Getenv("SLURM_JOB_ID"); s.job == "" {
-			return nil, fmt.Errorf("Command only valid from within Slurm job")
+	s := &sender{w: w, named: f.Get("jobid"), fanout: fanoutUsual, block: blockMost, loud: f.Has("verbose")}
+	if s.named == "" {
+		if s.named = w.Getenv("SLURM_JOB_ID"); s.named == "" {
+			return nil, complaint(w, slurm.ExitError,
+				"Need a job id to run this command.  Run from within a Slurm job or use the --jobid option.")
 		}
 	}
-	s.job, _, _ = strings.Cut(s.job, ".") // to the nodes of the job's step, which are of the job
-	if v := f.Get("fanout"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("Invalid fanout: %s", v)
+	var isStep bool
+	if s.job, s.step, isStep = strings.Cut(s.named, "."); isStep {
+		if _, err := strconv.ParseUint(s.step, 10, 31); err != nil {
+			return nil, &slurm.Complaint{Exit: slurm.ExitError, Lines: []string{
+				w.Name + ": fatal: Bad step specified: " + s.job,
+			}}
 		}
-		s.fanout = min(n, fanoutMost)
 	}
-	if v := f.Get("size"); v != "" {
-		n, err := blockSize(v)
-		if err != nil {
-			return nil, err
-		}
-		s.block = n
+	if o.fanout > 0 {
+		s.fanout = int(min(o.fanout, fanoutMost))
 	}
-	path := f.Operands[0]
+	if o.size > 0 {
+		s.block = int(min(o.size, blockMost))
+	}
+	if strings.HasSuffix(f.Operands[1], "/") {
+		return nil, complaint(w, slurm.ExitError, "Target filename cannot be a directory.")
+	}
+	if s.loud {
+		o.show(w, f, f.Count("verbose"))
+	}
+	return s, s.open(f.Operands[0], f.Operands[1], o)
+}
+
+// open opens the file and tells of it.
+func (s *sender) open(source, dest string, o *wish) error {
+	path := source
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(w.Dir, path)
+		path = filepath.Join(s.w.Dir, path)
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("Can't open `%s`: %s", f.Operands[0], reason(err))
+		return complaint(s.w, exitLost, "Can't open `%s`: %s", source, reason(err))
 	}
 	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("`%s` is not a regular file", f.Operands[0])
+	switch {
+	case err != nil:
+		err = complaint(s.w, exitLost, "Can't stat `%s`: %s", source, reason(err))
+	case info.IsDir():
+		err = complaint(s.w, exitLost, "Can't mmap file `%s`, No such device.", source)
 	}
 	if err != nil {
 		_ = file.Close()
-		return nil, err
+		return err
+	}
+	s.head = header{
+		Mode: uint32(info.Mode().Perm()), Time: info.ModTime().UnixNano(), Packed: o.compress == packed,
+	}
+	if info.Mode().IsRegular() {
+		s.head.Size = info.Size()
+	}
+	if s.loud {
+		tellFile(s.w, info)
+	}
+	if s.head.Size == 0 {
+		s.w.Errorf("Warning: file `%s` is empty.", source)
 	}
 	s.file = file
-	s.head = header{
-		Size: info.Size(), Mode: uint32(info.Mode().Perm()), Time: info.ModTime().UnixNano(),
-		Packed: f.Has("compress") && f.Get("compress") != "none",
-	}
-	dest := f.Operands[1]
-	if strings.HasSuffix(dest, "/") {
-		dest += filepath.Base(path)
-	}
 	if !filepath.IsAbs(dest) {
-		dest = filepath.Join(w.Dir, dest)
+		dest = filepath.Join(s.w.Dir, dest)
 	}
-	s.order = order{Dest: dest, Force: f.Has("force"), Preserve: f.Has("preserve"), Began: w.Now().UnixNano()}
-	return s, nil
-}
-
-func blockSize(text string) (int, error) {
-	digits, unit := text, 1
-	switch text[len(text)-1] {
-	case 'k', 'K':
-		digits, unit = text[:len(text)-1], 1<<10
-	case 'm', 'M':
-		digits, unit = text[:len(text)-1], 1<<20
-	}
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("Invalid size: %s", text)
-	}
-	return min(max(n, 1), blockMost) * min(unit, blockMost/min(n, blockMost)), nil
+	s.order = order{Dest: dest, Force: o.force, Preserve: o.preserve, Began: s.w.Now().UnixNano()}
+	return nil
 }
 
 // reason is an error as C programs write it.
 func reason(err error) string {
-	var of *os.PathError
 	var errno syscall.Errno
-	if errors.As(err, &of) && errors.As(of.Err, &errno) {
+	if errors.As(err, &errno) {
 		text := errno.Error()
 		return strings.ToUpper(text[:1]) + text[1:]
 	}
@@ -189,7 +213,7 @@ func (s *sender) run(ctx context.Context) int {
 		if err == nil {
 			defer t.close()
 			s.order.Addrs, s.order.Print, s.order.Secret = t.addrs, t.print, t.secret
-			code := s.step(ctx, strings.NewReader(""), "none", t.expect)
+			code := s.runStep(ctx, strings.NewReader(""), "none", t.expect)
 			if code != exitUnreached {
 				return code
 			}
@@ -199,24 +223,20 @@ func (s *sender) run(ctx context.Context) int {
 	r, pipe := io.Pipe()
 	go func() { pipe.CloseWithError(s.write(pipe)) }() // ends with the file, or with the reader
 	defer r.Close()
-	return s.step(ctx, r, "all", nil)
+	return s.runStep(ctx, r, "all", nil)
 }
 
-// step runs the receiving end on all nodes of the job. expect is told how many there are.
-func (s *sender) step(ctx context.Context, in io.Reader, input string, expect func(nodes int)) int {
+// runStep runs the receiving end on all nodes of the job. expect is told how many there are.
+func (s *sender) runStep(ctx context.Context, in io.Reader, input string, expect func(nodes int)) int {
 	text, err := json.Marshal(s.order)
 	if err != nil {
 		s.w.Errorf("%v", err)
 		return slurm.ExitError
 	}
 	w := *s.w
-	w.In = in
+	w.In, w.Err = in, &quiet{to: s.w.Err}
 	w.Environ = append(w.Environ[:len(w.Environ):len(w.Environ)], variable+"="+string(text))
-	nodes, err := s.nodes(ctx)
-	if err != nil {
-		s.w.Errorf("Unable to read job %s: %s", s.job, slurm.ErrorText(err))
-		return slurm.ExitError
-	}
+	nodes := len(s.nodes)
 	if expect != nil {
 		expect(nodes)
 	}
@@ -228,25 +248,54 @@ func (s *sender) step(ctx context.Context, in io.Reader, input string, expect fu
 	}
 	return srun.Run(ctx, &w, []string{
 		"-Q", "--jobid=" + s.job, "--overlap", "--overcommit", "-N" + n, "-n" + n, "--mpi=none", "--cpu-bind=none",
-		"-i", input, "-J", "sbcast", "-D", "/",
+		"-w", strings.Join(s.nodes, ","), "-i", input, "-J", "sbcast", "-D", "/",
 		"/bin/sh", "-c",
 		`[ -x "$BIREME_EXE" ] || { echo "sbcast: error: there is no bireme beside this node's agent" >&2; exit 1; }; ` +
 			`exec "$BIREME_EXE" sbcast`,
 	})
 }
 
-func (s *sender) nodes(ctx context.Context) (int, error) {
+// findNodes finds the nodes of the job, or of the step that is named.
+func (s *sender) findNodes(ctx context.Context) error {
+	lost := func(text string) error {
+		return complaint(s.w, exitLost, "Slurm job %s lookup error: %s", s.named, text)
+	}
 	c, err := s.w.Client()
 	if err != nil {
-		return 0, err
+		return lost(slurm.ErrorText(err))
 	}
 	list, err := c.Job(ctx, s.job)
+	switch {
+	case core.CodeOf(err) == core.Denied:
+		return lost("Invalid user id")
+	case err != nil:
+		return lost(slurm.ErrorText(err))
+	}
+	j := &list.Jobs[0]
+	switch {
+	case j.State == core.Pending:
+		return lost("Job is pending execution")
+	case j.State.Final() || j.Alloc == nil:
+		return lost("Job/step already completing or completed")
+	}
+	for i := range j.Alloc.Nodes {
+		s.nodes = append(s.nodes, string(j.Alloc.Nodes[i].Node))
+	}
+	if s.step == "" {
+		return nil
+	}
+	steps, err := c.Steps(ctx, s.job)
 	if err != nil {
-		return 0, err
+		return lost(slurm.ErrorText(err))
 	}
-	n := 0
-	if a := list.Jobs[0].Alloc; a != nil {
-		n = len(a.Nodes)
+	for i := range steps.Steps {
+		if st := &steps.Steps[i]; strconv.Itoa(int(st.ID)) == s.step && !st.State.Final() {
+			s.nodes = s.nodes[:0]
+			for _, name := range st.Nodes {
+				s.nodes = append(s.nodes, string(name))
+			}
+			return nil
+		}
 	}
-	return max(1, n), nil
+	return lost("Invalid job id specified")
 }

@@ -2,6 +2,7 @@ package sbcast
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -116,8 +117,7 @@ func TestBrokenFile(t *testing.T) {
 	if err := take(bytes.NewReader(sent.Bytes()), o, func([]byte) {}); err != nil {
 		t.Fatal(err)
 	}
-	if err := take(bytes.NewReader(sent.Bytes()), o, func([]byte) {}); err == nil ||
-		!strings.Contains(err.Error(), "File exists") {
+	if err := take(bytes.NewReader(sent.Bytes()), o, func([]byte) {}); !errors.Is(err, os.ErrExist) {
 		t.Errorf("a file that is there: %v", err)
 	}
 }
@@ -154,11 +154,11 @@ func TestSharedFolder(t *testing.T) {
 			t.Errorf("of eight nodes with one folder: %v", err)
 		}
 	}
-	if err := take(bytes.NewReader(two), o, func([]byte) {}); err == nil || !strings.Contains(err.Error(), "File exists") {
+	if err := take(bytes.NewReader(two), o, func([]byte) {}); !errors.Is(err, os.ErrExist) {
 		t.Errorf("another file that came meanwhile: %v", err)
 	}
-	if err := take(bytes.NewReader(one), &order{Dest: o.Dest, Began: 1 << 62}, func([]byte) {}); err == nil ||
-		!strings.Contains(err.Error(), "File exists") {
+	later := &order{Dest: o.Dest, Began: 1 << 62}
+	if err := take(bytes.NewReader(one), later, func([]byte) {}); !errors.Is(err, os.ErrExist) {
 		t.Errorf("the same file from before: %v", err)
 	}
 	if text, err := os.ReadFile(o.Dest); err != nil || string(text) != strings.Repeat("one", 100) {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -236,8 +237,12 @@ func receiveMain(ctx context.Context, w *cmd.World, text string) int {
 	if errors.Is(err, errUnreached) {
 		return exitUnreached
 	}
-	if err != nil {
-		w.Name = "sbcast"
+	var errno syscall.Errno
+	switch w.Name = "sbcast"; {
+	case errors.As(err, &errno):
+		w.Errorf("REQUEST_FILE_BCAST(%s): %s", w.Getenv("SLURMD_NODENAME"), reason(err))
+		return int(errno)
+	case err != nil:
 		w.Errorf("%s: %v", w.Getenv("SLURMD_NODENAME"), err)
 		return 1
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -19,8 +20,12 @@ import (
 	"bireme.dev/bireme/internal/slurm/report"
 )
 
-// exitDenied is what scancel leaves with when it may not: the low byte of Slurm's error number 2002.
-const exitDenied = 2002 & 0xff
+// What scancel leaves with: the low byte of Slurm's error number.
+const (
+	exitDenied = 2002 & 0xff
+	exitNoStep = 2017 & 0xff // there is no such job, which Slurm says of a step
+	exitAlone  = 7103 & 0xff // the cluster is in no federation
+)
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "account", Short: 'A', Arg: getopt.RequiredArg},
@@ -87,6 +92,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		for i := range calls {
 			calls[i].Users = []string{string(who.User)}
 		}
+		f.Values = append(f.Values, getopt.Value{Key: "user", Value: strconv.FormatUint(uint64(who.UID), 10)})
 	}
 	if f.Has("interactive") {
 		var missing bool
@@ -96,6 +102,12 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		if missing {
 			code = slurm.ExitError
 		}
+	}
+	if f.Has("sibling") {
+		for i := range calls {
+			w.Errorf("Kill job error on job id %s: Not a valid federated job", strings.Join(calls[i].IDs, ","))
+		}
+		return exitAlone
 	}
 	for i := range calls {
 		code = max(code, send(ctx, w, c, &calls[i], f))
@@ -133,11 +145,8 @@ func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 			return nil, nil // no job has an empty one; to the server it would be no condition
 		}
 	}
-	if f.Has("user") && len(all.Users) == 0 {
+	if f.Has("user") && len(all.Users) != 1 { // one is all it takes
 		return nil, fail(w, "Invalid user name: %s", f.Get("user"))
-	}
-	if f.Has("sibling") {
-		return nil, fail(w, "--sibling is not supported: there are no federations here")
 	}
 	if f.Has("nodelist") {
 		names, err := cmd.Hosts(f.Get("nodelist"))
@@ -147,25 +156,25 @@ func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 		all.Nodes = names
 	}
 	if f.Has("signal") {
-		n, err := grammar.ParseSignal(f.Get("signal"))
-		if err != nil {
-			return nil, fail(w, "Unknown job signal: %s", f.Get("signal"))
+		n, ok := signalNumber(f.Get("signal"))
+		if !ok {
+			return nil, &slurm.Complaint{Exit: slurm.ExitError, Lines: []string{"Unknown job signal: " + f.Get("signal")}}
 		}
-		all.Signal = int32(n)
+		if all.Signal = n; n == int32(syscall.SIGKILL) { // it ends the job, whatever runs of it
+			all.Batch, all.Full = false, false
+		}
+	}
+	if word := strings.ToUpper(f.Get("state")); word == "CG" || word == "COMPLETING" {
+		return nil, nil // they end anyway
 	}
 	if f.Has("state") {
-		if len(f.List("state")) == 0 {
+		s, ok := core.ParseJobState(f.Get("state"))
+		if !ok {
 			return nil, &slurm.Complaint{Exit: slurm.ExitError, Lines: []string{
 				"Invalid job state specified: " + f.Get("state"), validStates,
 			}}
 		}
-		for _, word := range f.List("state") {
-			s, ok := core.ParseJobState(word)
-			if !ok || s.Final() {
-				return nil, fail(w, "Invalid job state: %s", word)
-			}
-			all.States = append(all.States, s.String())
-		}
+		all.States = []string{s.String()}
 	}
 	filtered := f.Has("me") || len(all.Users)+len(all.Names)+len(all.Partitions)+len(all.Projects)+len(all.QOS)+
 		len(all.Reservations)+len(all.WCKeys)+len(all.Nodes)+len(all.States) > 0
@@ -186,6 +195,9 @@ func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 			if !hasStep {
 				jobs.IDs = append(jobs.IDs, job)
 				continue
+			}
+			if _, err := strconv.ParseUint(step, 10, 31); err != nil {
+				return nil, fail(w, "Invalid job id %s", id)
 			}
 			one := all
 			one.IDs, one.Step = []string{job}, step
@@ -212,59 +224,26 @@ func validID(id string) bool {
 	if !isTask || task == "*" {
 		return true
 	}
+	if strings.HasPrefix(task, "[") != strings.HasSuffix(task, "]") {
+		return false
+	}
 	_, err := grammar.ParseArray(strings.Trim(task, "[]"))
 	return err == nil
 }
 
-// send makes one call and reports. What is unknown or has ended already is passed over in silence, as Slurm 22.05 does.
-func send(ctx context.Context, w *cmd.World, c *client.Client, b *client.Cancel, f cmd.Flags) int {
-	if f.Has("verbose") {
-		for _, id := range b.IDs {
-			switch {
-			case b.Step != "":
-				w.Infof("Signal %d to step %s.%s", signalOf(b), id, b.Step)
-			case b.Signal != 0 && b.Full:
-				w.Infof("Signal %d to full job %s", b.Signal, id)
-			case b.Signal != 0 && b.Batch:
-				w.Infof("Signal %d to batch job %s", b.Signal, id)
-			case b.Signal != 0:
-				w.Infof("Signal %d to job %s", b.Signal, id)
-			default:
-				w.Infof("Terminating job %s", id)
-			}
-		}
+// signalNames are those that scancel knows, without SIG.
+var signalNames = strings.Fields("HUP INT QUIT ABRT KILL USR1 USR2 ALRM TERM CONT STOP TSTP TTIN TTOU URG XCPU")
+
+// maxSignal bounds numbers; what a node cannot send is refused there.
+const maxSignal = 1<<16 - 1
+
+func signalNumber(text string) (int32, bool) {
+	if n, err := strconv.Atoi(text); err == nil {
+		return int32(max(-1, min(n, maxSignal))), n != 0
 	}
-	out, err := c.Cancel(ctx, b)
-	if err != nil {
-		if client.Unreachable(err) {
-			return w.LoadFailed("slurm_load_jobs error", err)
-		}
-		w.Errorf("Kill job error on job id %s: %s", strings.Join(b.IDs, ","), slurm.ErrorText(err))
-		return exitOf(err)
-	}
-	code := 0
-	if len(out.Results) == 0 && len(b.IDs) == 0 && f.Has("verbose") {
-		w.Errorf("No active jobs match ALL job filters, including: %s", filterText(f, b))
-	}
-	for _, r := range out.Results {
-		if r.Error == nil {
-			if f.Has("verbose") && len(b.IDs) == 0 {
-				w.Infof("Terminating job %s", r.ID)
-			}
-			continue
-		}
-		if inactive(r.Error) && len(b.IDs) == 0 {
-			continue // it ended meanwhile; nobody named it
-		}
-		plain := inactive(r.Error) && !chosen(f)
-		if !f.Has("quiet") && (!plain || f.Has("verbose")) {
-			w.Errorf("Kill job error on job id %s: %s", r.ID, text(r.Error))
-		}
-		if !plain {
-			code = max(code, exitOf(r.Error))
-		}
-	}
-	return code
+	n, err := grammar.ParseSignal(text)
+	name := strings.TrimPrefix(strings.ToUpper(text), "SIG")
+	return int32(n), err == nil && slices.Contains(signalNames, name)
 }
 
 // filterText lists the filters, each followed by a blank.
@@ -278,7 +257,7 @@ func filterText(f cmd.Flags, b *client.Cancel) string {
 		{"qos", strings.ToLower(f.Get("qos"))},
 		{"reservation", f.Get("reservation")},
 		{"state", strings.Join(b.States, ",")},
-		{"user_name", strings.Join(b.Users, ",")},
+		{"user_name", f.Get("user")},
 		{"wckey", f.Get("wckey")},
 	} {
 		if o.value != "" {
@@ -286,13 +265,6 @@ func filterText(f cmd.Flags, b *client.Cancel) string {
 		}
 	}
 	return out.String()
-}
-
-func signalOf(b *client.Cancel) int32 {
-	if b.Signal == 0 {
-		return 9
-	}
-	return b.Signal
 }
 
 // chosen reports whether more than ids was said. Slurm then looks for the jobs itself and complains of those it does
@@ -316,9 +288,15 @@ func inactive(err error) bool {
 		core.ReasonOf(err) == slurm.ReasonInvalidJobID
 }
 
-func text(err error) string {
-	if inactive(err) {
-		return "Invalid job id specified" // of one that has ended, too
+// text is an error as Slurm words it. Only who names no more than a job learns that it has ended.
+func text(err error, tellEnd bool) string {
+	switch {
+	case tellEnd && core.ReasonOf(err) == slurm.ReasonJobFinished:
+		return "Job/step already completing or completed"
+	case inactive(err):
+		return "Invalid job id specified"
+	case core.ReasonOf(err) == slurm.ReasonNotRunning:
+		return "Job is in transitional state"
 	}
 	return slurm.ErrorText(err)
 }
