@@ -3,6 +3,7 @@ package config
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -364,6 +365,15 @@ func (c *Config) Store() string {
 		return "sqlite:" + filepath.Join(c.Dir, "db", "bireme.db")
 	}
 	return c.Server.Store
+}
+
+// StoreDir is the directory of an embedded store; empty: the store is a server of its own.
+func (c *Config) StoreDir() string {
+	path, ok := strings.CutPrefix(c.Store(), "sqlite:")
+	if !ok {
+		return ""
+	}
+	return filepath.Dir(strings.TrimPrefix(path, "//"))
 }
 
 // Logs is the directory of the log store.

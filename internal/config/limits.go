@@ -22,9 +22,12 @@ type Limits struct {
 	// of a run while no other on its node writes much (256 KiB a second); log_rate where that is more
 	LogRateAlone Size  `yaml:"log_rate_alone"`
 	MailPerHour  int64 `yaml:"mail_per_hour"` // letters about one user's jobs; what is over is not sent
-	// on the disks of logs, of the server and of nodes: below it output is dropped
-	MinFreeDisk     Size  `yaml:"min_free_disk"`
-	StepsPerJob     int64 `yaml:"steps_per_job"`     // as Slurm's MaxStepCount
+	// on the disks of logs, of the server and of nodes: below it output is dropped, below half of it the server takes no
+	// new jobs
+	MinFreeDisk Size  `yaml:"min_free_disk"`
+	StepsPerJob int64 `yaml:"steps_per_job"` // as Slurm's MaxStepCount
+	// scripts, environments, files and records of jobs and steps that a user has stored in a day
+	StoredPerDay    Size  `yaml:"stored_per_day"`
 	Tokens          int64 `yaml:"tokens"`            // of a user that have neither expired nor been revoked
 	TrialsPerUser   int64 `yaml:"trials_per_user"`   // jobs of a user that are tried (--test-only) at once
 	Triggers        int64 `yaml:"triggers"`          // programs that wait for an event (strigger), of all users
@@ -48,7 +51,7 @@ func defaultLimits() Limits {
 		EnvVars: 10_000, EnvVarSize: Size(128 * core.KiB), // the kernel executes nothing with a longer one
 		LogPerJob: Size(20 * core.GiB), LogPerUser: Size(200 * core.GiB), LogRate: Size(16 * core.MiB),
 		LogRateAlone: Size(160 * core.MiB),
-		MinFreeDisk:  Size(core.GiB), MailPerHour: 200,
+		MinFreeDisk:  Size(core.GiB), MailPerHour: 200, StoredPerDay: Size(10 * core.GiB),
 		Tokens: 100, Triggers: 10_000, TriggersPerUser: 100,
 		Connections: 1024, Followers: 100, RequestBytes: Size(128 * core.MiB), RequestsAtOnce: 4, RequestsBurst: 1000,
 		RequestsInFlight:  256,
@@ -84,6 +87,7 @@ func (d *decoder) checkLimits(l *Limits) {
 		{"log_rate_alone", int64(l.LogRateAlone)},
 		{"mail_per_hour", l.MailPerHour},
 		{"min_free_disk", int64(l.MinFreeDisk)},
+		{"stored_per_day", int64(l.StoredPerDay)},
 		{"tokens", l.Tokens},
 		{"triggers", l.Triggers},
 		{"triggers_per_user", l.TriggersPerUser},

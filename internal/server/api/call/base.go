@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/disk"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/audit"
@@ -26,6 +27,8 @@ type Base struct {
 	limits  atomic.Pointer[limits]
 	known   limit.Table // by name
 	unknown limit.Table // by address
+	stored  limit.Budget
+	disk    disk.Watch
 	Open    streamSet
 	signIns audit.SignIns
 }

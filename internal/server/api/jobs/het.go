@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"bireme.dev/bireme/internal/client"
@@ -16,6 +17,11 @@ import (
 func (a *Submissions) components(r *http.Request, s *submission, in *state.Submit, who *call.Caller) error {
 	for i := range s.Components {
 		c := &s.Components[i]
+		text, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		s.specSize += len(text)
 		if err := a.own(r, c, who); err != nil {
 			return err
 		}

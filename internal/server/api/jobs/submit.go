@@ -147,7 +147,14 @@ func (a *Submissions) take(r *http.Request, who *call.Caller, s *submission) (*s
 	a.Hub.Keep(spec.Script, s.script)
 	a.Hub.Keep(spec.Env, s.env)
 	a.Hub.Keep(spec.More().Files, s.Files)
+	size := int64(len(in.Script) + len(in.Env) + len(in.Files) + len(in.Config) + s.specSize)
+	if err := a.Base.Keep(who, size); err != nil {
+		return nil, err
+	}
 	reply, err := engine.Do(r.Context(), a.Engine, in)
+	if err != nil || reply.Duplicate {
+		a.Unkeep(who, size)
+	}
 	if err != nil {
 		return nil, a.tellLost(err)
 	}

@@ -168,8 +168,12 @@ func (a *Steps) makeParts(ctx context.Context, parts []*part, id core.JobID, who
 		}, Request: request}
 	}
 	list[0].Rest = list[1:]
+	if err := a.Keep(who, 0); err != nil {
+		return nil, err
+	}
 	reply, err := engine.Do(ctx, a.Engine, &list[0])
 	if err != nil {
+		a.Unkeep(who, 0)
 		return nil, err
 	}
 	all := make([]slurm.StepPart, len(parts))
