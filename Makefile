@@ -69,6 +69,10 @@ install: build ## install programs, systemd units and manual pages below DESTDIR
 	@install -m 644 docs/install.md '$(DESTDIR)$(PREFIX)/share/doc/bireme'
 	@echo "installed below $(DESTDIR)$(PREFIX)"
 
+.PHONY: packages
+packages: ## build deb, rpm (amd64, arm64) and an OCI image into dist/, without root or Docker
+	@VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' GO='$(GO)' scripts/packages.sh
+
 .PHONY: check
 check: ## format, vet, lint, import graph and sizes: what `make test` does first
 	@scripts/check.sh

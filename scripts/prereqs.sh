@@ -33,6 +33,7 @@ command -v sudo >/dev/null || packages+=(sudo)
 command -v python3 >/dev/null || packages+=(python3)
 python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 command -v gcc >/dev/null || packages+=(gcc libc6-dev)
+command -v rpm >/dev/null || packages+=(rpm) # test/packages looks into what `make packages` builds
 # Only systemd-analyze is used: the package brings programs, it does not make systemd the machine's init.
 command -v systemd-analyze >/dev/null || packages+=(systemd)
 

@@ -47,7 +47,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.AddCommand(newServerCommand(), newConfigCommand(), newAgentCommand(), newStandaloneCommand(), newStopCommand(),
-		newSealCommand(), newCACommand(), newNextJobCommand(), newReadDstackCommand(), newPAMCommand(), newManCommand())
+		newSealCommand(), newSetupCommand(), newBackupCommand(), newRestoreCommand(), newDoctorCommand(),
+		newCACommand(), newNextJobCommand(), newReadDstackCommand(), newPAMCommand(), newManCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -43,13 +43,19 @@ func (f *configFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.set, "set", nil, "override a setting: `KEY=VALUE`, e.g. timers.fence=5m")
 }
 
-func (f *configFlags) load() (*config.Config, error) {
-	file := f.file
-	if file == "" {
-		if _, err := os.Stat(defaultConfig); err == nil {
-			file = defaultConfig
-		}
+// path is the settings file that is read; empty: none.
+func (f *configFlags) path() string {
+	if f.file != "" {
+		return f.file
 	}
+	if _, err := os.Stat(defaultConfig); err == nil {
+		return defaultConfig
+	}
+	return ""
+}
+
+func (f *configFlags) load() (*config.Config, error) {
+	file := f.path()
 	set := f.set
 	if f.dir != "" {
 		set = append([]string{"dir=" + f.dir}, set...)

@@ -60,6 +60,14 @@ var rooms = map[string]room{
 	"internal/store": {why: "durable state: one interface, two databases", may: map[string]string{
 		"internal/core": words,
 	}},
+	"internal/backup": {why: "the files of biremed backup", may: map[string]string{
+		"internal/core": words,
+	}},
+	"internal/doctor": {why: "judges what was found out about a cluster", may: map[string]string{
+		"internal/core":   words,
+		"internal/client": "it judges nodes and servers as the API shows them",
+	}},
+	"internal/setup": {why: "the questions of a new server and its settings", may: map[string]string{}},
 	"internal/engine": {why: "the one writer around engine/state", may: map[string]string{
 		"internal/core":         words,
 		"internal/engine/state": "it is the goroutine around these rules",

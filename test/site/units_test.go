@@ -19,7 +19,7 @@ func TestUnits(t *testing.T) {
 		t.Fatalf("%v: scripts/prereqs.sh installs it", err)
 	}
 	files, err := filepath.Glob(units + "/*.service")
-	if err != nil || len(files) != 2 {
+	if err != nil || len(files) != 3 {
 		t.Fatalf("units: %v, %v", files, err)
 	}
 	for _, f := range files {

@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/store/postgres"
 	"bireme.dev/bireme/internal/store/sqlite"
+	"bireme.dev/bireme/internal/store/sqlstore"
 )
 
 // Store opens the store that url names, and brings its schema up to date:
@@ -25,4 +26,20 @@ func Store(ctx context.Context, url string) (store.Store, error) {
 	default:
 		return nil, fmt.Errorf("store: %q names no store: want sqlite:PATH or postgres://…", scheme)
 	}
+}
+
+// File is the SQLite file that url names, if it names one.
+func File(url string) (string, bool) {
+	rest, ok := strings.CutPrefix(url, "sqlite:")
+	return strings.TrimPrefix(rest, "//"), ok && rest != ""
+}
+
+// Inspect returns what the database that url names says of itself, without migrating it, and what is wrong with it.
+// A thorough look reads every page of a file.
+func Inspect(ctx context.Context, url string, thorough bool) (f sqlstore.Facts, faults []string, err error) {
+	if file, ok := File(url); ok {
+		return sqlite.Inspect(ctx, file, thorough)
+	}
+	f, err = postgres.Inspect(ctx, url)
+	return f, nil, err
 }
