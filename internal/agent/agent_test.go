@@ -322,9 +322,10 @@ func TestFenceKillsAfterSilence(t *testing.T) {
 	stop := startAgent(t, s, k, dir)
 	keeper := take(t, k.conns, "the agent at the keeper")
 	server := s.session(wire.Welcome{Fence: time.Hour})
+	const fence = 3 * time.Second // the launch comes in time on a slow machine, too
 	for job := range int64(2) {
 		if err := server.SendLaunch(
-			&wire.Launch{Key: key(job + 1), Fence: []time.Duration{0, 300 * time.Millisecond}[job]}); err != nil {
+			&wire.Launch{Key: key(job + 1), Fence: []time.Duration{0, fence}[job]}); err != nil {
 			t.Fatal(err)
 		}
 		var l wire.Launch
@@ -337,6 +338,11 @@ func TestFenceKillsAfterSilence(t *testing.T) {
 		!strings.Contains(kill.Reason, "no word from the server") {
 		t.Errorf("the fence killed with %+v", kill)
 	}
+	// A launch that comes only now may run elsewhere already: it is not carried out, and the connection it came by is left.
+	if err := server.SendLaunch(&wire.Launch{Key: key(3), Fence: fence}); err != nil {
+		t.Fatal(err)
+	}
+	s.session(wire.Welcome{Fence: time.Hour, Fences: []wire.JobFence{{Job: 2, Fence: fence}}})
 	// An agent that starts again, with the server away, remembers the fence.
 	s.deaf.Store("deaf", true)
 	stop()
@@ -348,6 +354,26 @@ func TestFenceKillsAfterSilence(t *testing.T) {
 	if keeper.want(wire.TypeKill, &kill); kill.Job != 2 || kill.Cause != causeFenced {
 		t.Errorf("after a restart the fence killed with %+v", kill)
 	}
+}
+
+// TestAgentFindsTheLeader: a server that does not lead refuses, and the agent tries the next; one that says goodbye is
+// left for another.
+func TestAgentFindsTheLeader(t *testing.T) {
+	t.Parallel()
+	s, other, dir := newFakeServer(t), newFakeServer(t), shortDir(t)
+	other.ca = s.ca
+	other.Server = s.ca.server(t, http.HandlerFunc(other.serve))
+	k := newFakeKeeper(t, dir)
+	startAgent(t, s, k, dir)
+	take(t, k.conns, "the agent at the keeper")
+	first := s.session(wire.Welcome{Servers: []string{s.URL, other.URL}})
+	s.deaf.Store("deaf", true) // it leads no more
+	first.send(wire.TypeBye, struct{}{})
+	second := other.session(wire.Welcome{})
+	s.deaf.Delete("deaf") // it leads again, and the other one is silent to new connections
+	other.deaf.Store("deaf", true)
+	second.Close()
+	s.session(wire.Welcome{})
 }
 
 func TestHeartbeatsAndSilentServer(t *testing.T) {

@@ -66,12 +66,22 @@ func (u *uplink) answered(server string) {
 	}
 }
 
+// left has the servers behind one tried before it.
+func (u *uplink) left(server string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.servers[u.good] == server {
+		u.good = (u.good + 1) % len(u.servers)
+	}
+}
+
 // dial connects to any server.
 func (u *uplink) dial(ctx context.Context) (net.Conn, string, error) {
 	var last error
 	for _, server := range u.order() {
 		c, err := u.dialOne(ctx, server)
 		if err == nil {
+			u.answered(server)
 			return c, server, nil
 		}
 		last = err
@@ -111,16 +121,26 @@ func (u *uplink) dialTLS(ctx context.Context, server, network, addr, name string
 		_ = raw.Close()
 		return nil, away(err)
 	}
-	u.answered(server)
 	return c, nil
 }
 
-// upgrade dials a server and turns the connection into a stream of the given protocol.
-func (u *uplink) upgrade(ctx context.Context, path, protocol string) (net.Conn, error) {
-	c, server, err := u.dial(ctx)
-	if err != nil {
-		return nil, err
+// upgrade turns a connection to the first server that takes it into a stream of the given protocol. One that does not
+// lead answers that it does not.
+func (u *uplink) upgrade(ctx context.Context, path, protocol string) (conn net.Conn, server string, err error) {
+	for _, server := range u.order() {
+		var c net.Conn
+		if c, err = u.dialOne(ctx, server); err != nil {
+			continue
+		}
+		if conn, err = upgradeOn(ctx, c, server, path, protocol); err == nil {
+			u.answered(server)
+			return conn, server, nil
+		}
 	}
+	return nil, "", err
+}
+
+func upgradeOn(ctx context.Context, c net.Conn, server, path, protocol string) (net.Conn, error) {
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
 	up, err := handshake(c, server, path, protocol)

@@ -114,6 +114,17 @@ func (a *Agent) fenceJob(job core.JobID, fence time.Duration) {
 	poke(a.refence)
 }
 
+// checkFence refuses to launch a job whose fence has passed: the launch was under way for so long that the job may have
+// been started elsewhere since.
+func (a *Agent) checkFence(job core.JobID) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d := a.fences.of(job); d > 0 && hardware.BootTime()-a.lease > d {
+		return core.Errorf(core.Unavailable, "a launch of job %d came after its fence", job)
+	}
+	return nil
+}
+
 // renewFence counts silence from a moment.
 func (a *Agent) renewFence(sent time.Duration) {
 	a.mu.Lock()

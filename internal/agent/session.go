@@ -37,10 +37,15 @@ type session struct {
 
 // connect dials and runs one session. welcomed reports whether it came so far that the server was found good.
 func (a *Agent) connect(ctx context.Context) (welcomed bool, err error) {
-	c, err := a.up.upgrade(ctx, wire.PathAgent, "bireme-agent")
+	c, server, err := a.up.upgrade(ctx, wire.PathAgent, "bireme-agent")
 	if err != nil {
 		return false, err
 	}
+	defer func() {
+		if err != nil && ctx.Err() == nil { // it stops, leads no more or is silent: another one may lead
+			a.up.left(server)
+		}
+	}()
 	s := &session{a: a, conn: wire.NewConn(&impatient{Conn: c}), done: make(chan struct{}), logs: map[name]*follower{}}
 	stop := context.AfterFunc(ctx, func() {
 		_ = s.conn.Send(wire.TypeBye, nil) // courtesy: a closed connection says the same
@@ -178,6 +183,9 @@ func (s *session) take(f wire.Frame) error {
 		a.localize(l)
 		if l.Fence > 0 {
 			a.fenceJob(core.JobID(l.Key.Job), l.Fence)
+		}
+		if err := a.checkFence(core.JobID(l.Key.Job)); err != nil {
+			return err
 		}
 		if len(l.Program.Tasks) > 0 || l.Stdio.Mode == wire.StdioStream {
 			// it is there before the keeper speaks of the step, which may be before the server says where it goes

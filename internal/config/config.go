@@ -319,7 +319,7 @@ func Default() *Config {
 			FenceMargin: Duration(30 * time.Second), KillWait: Duration(30 * time.Second),
 			MaxKillGrace: Duration(10 * time.Minute), InteractiveIdle: Duration(time.Minute),
 			UnkillableAfter: Duration(60 * time.Second), ContainerWait: Duration(20 * time.Minute),
-			Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
+			Lease: Duration(2 * time.Second), Grace: Duration(5 * time.Second),
 		},
 		Step: Step{
 			Publish:       "loopback",

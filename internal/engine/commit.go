@@ -11,13 +11,12 @@ import (
 
 // commit writes batches in order. It returns nil when commits is closed, errReload when a commit failed or its fate is
 // not known, store.ErrStale when somebody else leads.
-func (e *Engine) commit(commits <-chan *batch, idle chan<- commitReport) error {
+func (e *Engine) commit(ctx context.Context, commits <-chan *batch, idle chan<- commitReport) error {
 	for b := range commits {
 		var err error
 		began := time.Now()
 		if !b.changes.Empty() {
-			// Not under the engine's context: what was begun is finished, so that a stop never leaves a fate unknown.
-			err = e.store.Commit(context.Background(), e.epoch.Load(), b.changes)
+			err = e.store.Commit(ctx, e.epoch.Load(), b.changes)
 		}
 		if err != nil {
 			e.log.Error("commit", "inputs", len(b.waiting), "err", err)

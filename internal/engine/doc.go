@@ -31,7 +31,7 @@
 // be refused for lack of room. What any user may send belongs into senderOf, so that it counts against the user's share
 // of the inbox. A command that the engine itself applies goes through applyOwn.
 //
-// Files: engine.go has the calls and leadership, senders.go what each user may send, writer.go the loop, commit.go the
-// committer, plan.go the planner's goroutine, forecast.go and trial.go what it does when idle, guard.go panics, load.go
-// how a state is built, record.go recordings for replay.
+// Files: engine.go has the calls, lease.go leadership, senders.go what each user may send, writer.go the loop,
+// commit.go the committer, plan.go the planner's goroutine, forecast.go and trial.go what it does when idle, guard.go
+// panics, load.go how a state is built, record.go recordings for replay.
 package engine

@@ -28,6 +28,9 @@ type Config struct {
 	PurgeEvery time.Duration    // 0: a minute
 	Probe      time.Duration    // between attempts while the store cannot be written; 0: 250 ms
 	Now        func() time.Time // nil: time.Now
+	// Clock is what the lease is counted by; it never goes back and should count the machine's suspension. nil: the
+	// time since New.
+	Clock func() time.Duration
 	// LeastJob is the least id that a new job may have, given the last event of the store; nil: the store's next one.
 	LeastJob func(seq int64) core.JobID
 	// Check, if set, refuses inputs when it is their turn, for what is known to this server alone. The writer calls it:
@@ -51,6 +54,10 @@ func (c *Config) defaults() {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Clock == nil {
+		began := time.Now()
+		c.Clock = func() time.Duration { return time.Since(began) }
 	}
 	if c.Holder == "" {
 		c.Holder = "bireme"
@@ -82,6 +89,7 @@ type Engine struct {
 	plan     atomic.Pointer[sched.Plan]
 	feed     atomic.Pointer[plannerFeed]
 	epoch    atomic.Int64
+	lease    lease
 	readOnly atomic.Pointer[string]
 	leading  chan struct{} // closed when the first snapshot is there
 	stopped  chan struct{}
@@ -345,7 +353,8 @@ func senderOf(in state.Input) core.UserName {
 	return ""
 }
 
-// Run leads until ctx ends, the lease is lost or the store says that somebody else leads. It returns nil only for ctx.
+// Run leads until ctx ends or leadership is lost: its lease was not renewed in time, or the store says that somebody
+// else leads. It returns nil only for ctx.
 func (e *Engine) Run(ctx context.Context) error {
 	defer close(e.stopped)
 	if err := e.lead(ctx); err != nil || ctx.Err() != nil {
@@ -356,85 +365,31 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// What was begun is finished, so that a stop leaves no fate unknown; without the lease it must not be waited for.
+	writing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
 	var wg sync.WaitGroup
 	if e.cfg.Lease > 0 {
-		wg.Go(func() { e.renew(ctx, cancel) })
+		lost := func(why error) {
+			e.lease.over.Store(true)
+			cancel(fmt.Errorf("%w: %w", ErrLeadershipLost, why))
+			giveUp()
+		}
+		wg.Go(func() { e.renew(ctx, lost) })
+		wg.Go(func() { e.watchLease(ctx, lost) })
 	}
 	wg.Go(func() { e.purge(ctx) })
-	err := e.write(ctx)
+	err := e.write(ctx, writing)
 	e.rec.flush()
 	cancel(err)
 	wg.Wait()
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		return cause
+		err = cause
+	}
+	if errors.Is(err, store.ErrStale) && !errors.Is(err, ErrLeadershipLost) {
+		err = fmt.Errorf("%w: %w", ErrLeadershipLost, err)
 	}
 	return err
-}
-
-// lead waits for its turn; commands that come meanwhile are refused, not kept. It returns nil too when ctx ends.
-func (e *Engine) lead(ctx context.Context) error {
-	for {
-		epoch, err := e.store.Lead(ctx, e.cfg.Holder, e.cfg.Lease, 0, e.leaseNow())
-		if err == nil {
-			e.epoch.Store(epoch)
-			e.readOnly.Store(nil)
-			e.log.Info("leading", "epoch", epoch)
-			return nil
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		why := "another server leads"
-		switch held := errors.Is(err, store.ErrHeld); {
-		case !held:
-			why = "the store is away: " + err.Error()
-			if e.ReadOnly() != why {
-				e.log.Warn("cannot take the lead yet", "err", err)
-			}
-		case e.ReadOnly() != why:
-			e.log.Info("waiting: another server leads; this one answers nobody until it does", "err", err)
-		}
-		e.readOnly.Store(&why)
-		if !e.refuseFor(ctx, max(e.cfg.Lease/5, 20*time.Millisecond), why) {
-			return nil
-		}
-	}
-}
-
-// leaseNow is the clock leases go by: the database's where several servers share one, so that theirs need not agree.
-func (e *Engine) leaseNow() core.Time {
-	if e.cfg.Lease > 0 {
-		return 0
-	}
-	return core.At(e.cfg.Now())
-}
-
-// resign gives the lease back, so that the next leader need not wait for its end.
-func (e *Engine) resign() {
-	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Lease)
-	defer cancel()
-	_, err := e.store.Lead(ctx, e.cfg.Holder, 0, e.epoch.Load(), e.leaseNow())
-	if err != nil && !errors.Is(err, store.ErrStale) && !errors.Is(err, store.ErrHeld) {
-		e.log.Warn("give the lease back", "err", err)
-	}
-}
-
-// renew extends the lease; when it cannot, leadership ends with it.
-func (e *Engine) renew(ctx context.Context, cancel context.CancelCauseFunc) {
-	until := e.cfg.Now().Add(e.cfg.Lease)
-	for pause(ctx, e.cfg.Lease/3) {
-		now := e.cfg.Now()
-		_, err := e.store.Lead(ctx, e.cfg.Holder, e.cfg.Lease, e.epoch.Load(), e.leaseNow())
-		switch {
-		case err == nil:
-			until = now.Add(e.cfg.Lease)
-		case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrHeld):
-			cancel(fmt.Errorf("leadership lost: %w", err))
-			return
-		case e.cfg.Now().After(until) && ctx.Err() == nil:
-			e.log.Warn("the lease ran out; another server may lead", "err", err)
-		}
-	}
 }
 
 // purge removes what is past its time, a bounded batch at a time.

@@ -42,6 +42,7 @@ type fakestore struct {
 	delay          time.Duration // of each commit; for tests in a bubble
 	gate           chan struct{} // if set, each commit takes one from it first
 	full           bool          // no room for anything
+	cut            string        // a holder who does not reach the store
 	// fate tells what becomes of commit number n: whether it is written, and what the caller is told.
 	fate func(n int) (written bool, err error)
 }
@@ -56,9 +57,17 @@ func newFakestore() *fakestore {
 	}
 }
 
-func (f *fakestore) Lead(_ context.Context, holder string, ttl time.Duration, renew int64, _ core.Time) (int64, error) {
+func (f *fakestore) Lead(ctx context.Context, holder string, ttl time.Duration, renew int64, _ core.Time) (int64,
+	error,
+) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.cut == holder { // it is not heard, and hears nothing
+		f.mu.Unlock()
+		<-ctx.Done()
+		f.mu.Lock()
+		return 0, ctx.Err()
+	}
 	switch {
 	case renew != 0 && renew != f.epoch:
 		return 0, store.ErrStale
@@ -127,9 +136,13 @@ func (f *fakestore) Load(context.Context) (*store.Image, error) {
 
 var errAway = errors.New("fakestore: connection lost")
 
-func (f *fakestore) Commit(_ context.Context, epoch int64, c *core.Changes) error {
+func (f *fakestore) Commit(ctx context.Context, epoch int64, c *core.Changes) error {
 	if f.gate != nil {
-		<-f.gate
+		select {
+		case <-f.gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	if f.delay > 0 {
 		time.Sleep(f.delay) // in a bubble: nobody waits

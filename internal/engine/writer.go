@@ -37,8 +37,8 @@ const planWait = 2 * time.Millisecond
 // errReload says that the private state is of no use any more.
 var errReload = errors.New("engine: commit failed")
 
-// write loads and runs the writer, again and again while commits fail.
-func (e *Engine) write(ctx context.Context) error {
+// write loads and runs the writer, again and again while commits fail. Commits are made under writing.
+func (e *Engine) write(ctx, writing context.Context) error {
 	reloaded := false
 	committed := int64(-1) // batches at the last reload
 	for {
@@ -46,7 +46,7 @@ func (e *Engine) write(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = e.serve(ctx, st, reloaded)
+		err = e.serve(ctx, writing, st, reloaded)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -124,7 +124,7 @@ func (e *Engine) refuseFor(ctx context.Context, d time.Duration, why string) boo
 }
 
 // serve runs writer, committer and planner over one loaded state until ctx ends or a commit fails.
-func (e *Engine) serve(ctx context.Context, st *state.State, reloaded bool) error {
+func (e *Engine) serve(ctx, writing context.Context, st *state.State, reloaded bool) error {
 	if st == nil {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (e *Engine) serve(ctx context.Context, st *state.State, reloaded bool) erro
 	idle := make(chan commitReport, 1) // the committer's word that it has nothing to do
 	idle <- commitReport{}
 	committed := make(chan error, 1)
-	go func() { committed <- e.commit(commits, idle) }()
+	go func() { committed <- e.commit(writing, commits, idle) }()
 	feed := newPlannerFeed(st.All())
 	e.feed.Store(feed)
 	defer close(feed.closed)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 )
@@ -60,4 +62,11 @@ func checkFree(cfg *config.Config) error {
 		}
 	}
 	return nil
+}
+
+// bootTime is the clock of leases: the time since the machine started, its suspension included.
+func bootTime() time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // fails for no clock that Linux has
+	return time.Duration(ts.Nano())
 }

@@ -96,15 +96,27 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := checkSeals(ctx, st, cfg); err != nil {
 		return err
 	}
-	s := &server{
-		Options: o, holder: name, store: st, logs: logstore.New(cfg.Logs()),
-		samples: samples.New(cfg.Samples()), uploads: uploads.New(cfg.Uploads()), streams: stream.New(stream.Patience{}),
+	var once sync.Once
+	logs, usage, files := logstore.New(cfg.Logs()), samples.New(cfg.Samples()), uploads.New(cfg.Uploads())
+	defer func() { err = errors.Join(err, logs.Close(), usage.Close()) }()
+	logs.KeepTimes()
+	if ready := o.Ready; ready != nil {
+		o.Ready = func(i Info) { once.Do(func() { ready(i) }) }
 	}
-	defer func() { err = errors.Join(err, s.logs.Close(), s.samples.Close()) }()
-	s.logs.KeepTimes()
-	s.live.Store(cfg)
-	s.bound(cfg)
-	return s.run(ctx)
+	for {
+		s := &server{
+			Options: o, holder: name, store: st, logs: logs, samples: usage, uploads: files,
+			streams: stream.New(stream.Patience{}),
+		}
+		s.live.Store(o.Config)
+		s.bound(o.Config)
+		err := s.run(ctx)
+		if !errors.Is(err, engine.ErrLeadershipLost) || ctx.Err() != nil {
+			return err
+		}
+		o.Log.Warn("this server leads no more; it waits for its turn again", "err", err)
+		o.Config = s.live.Load()
+	}
 }
 
 // bound has the limits of a configuration hold for what is kept of jobs' output.
@@ -155,7 +167,7 @@ type server struct {
 
 func (s *server) run(ctx context.Context) error {
 	ec := engineConfig(s.Config)
-	ec.Record, ec.Holder = s.Record, s.holder
+	ec.Record, ec.Holder, ec.Clock = s.Record, s.holder, bootTime
 	mark := newJobMark(s.Config.Dir, s.Log)
 	ec.LeastJob = mark.least
 	ec.Check = s.sealed.check

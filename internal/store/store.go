@@ -24,10 +24,11 @@ var (
 
 // Store is the whole of what must survive. Its meaning is stated by storetest.Run.
 type Store interface {
-	// Lead takes or extends leadership for ttl. The epoch grows by one each time the holder changes or takes it again
-	// (renew == 0); with renew == the current epoch it only extends the lease. ErrHeld if another's lease has not
-	// ended, ErrStale if renew is no longer the epoch. With now == 0 the database's clock counts, so that replicas
-	// need not agree on the time. Renewing for a ttl of 0 gives the lease back.
+	// Lead takes or extends leadership for ttl. The epoch grows each time the holder changes or takes it again
+	// (renew == 0), by one or, with now == 0, to the present in microseconds; with renew == the current epoch it only
+	// extends the lease. ErrHeld if another's lease has not ended, ErrStale if renew is no longer the epoch. With now
+	// == 0 the database's clock counts, so that replicas need not agree on the time. Renewing for a ttl of 0 gives the
+	// lease back.
 	Lead(ctx context.Context, holder string, ttl time.Duration, renew int64, now core.Time) (epoch int64, err error)
 
 	// Load reads the live part: every job that is live with its spec, nodes, users, projects, QOS, reservations,

@@ -205,6 +205,9 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}
+	if !k.h.engine.HoldsLease() { // the welcome renews fences, and a node that has not changed is not written
+		return nil, errors.New("register: this server leads no more")
+	}
 	for i := range hello.Ended {
 		x := &hello.Ended[i]
 		k.ack(x.Key)

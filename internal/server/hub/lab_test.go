@@ -85,7 +85,7 @@ func (f *failing) Commit(ctx context.Context, epoch int64, c *core.Changes) erro
 	return err
 }
 
-func newLab(t *testing.T) *lab {
+func newLab(t *testing.T, change ...func(*engine.Config)) *lab {
 	t.Helper()
 	inner, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "bireme.db"))
 	if err != nil {
@@ -94,7 +94,11 @@ func newLab(t *testing.T) *lab {
 	st := &failing{Store: inner}
 	log := slog.New(slog.DiscardHandler)
 	logs := logstore.New(t.TempDir())
-	l := &lab{t: t, store: st, engine: engine.New(st, engine.Config{}, log)}
+	var cfg engine.Config
+	for _, f := range change {
+		f(&cfg)
+	}
+	l := &lab{t: t, store: st, engine: engine.New(st, cfg, log)}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = l.engine.Run(ctx) })

@@ -98,6 +98,11 @@ func (k *conn) handleFrame(f wire.Frame) error {
 
 func (k *conn) handleHeartbeat(b wire.Heartbeat) {
 	k.beats++
+	// The answer renews the node's fences from when the heartbeat was sent, which was before this question: whoever leads
+	// next counts the node's silence from later.
+	if !k.h.engine.HoldsLease() {
+		return
+	}
 	now := time.Now()
 	if b.Now != 0 {
 		k.skew = b.Now.Go().Sub(now)

@@ -127,6 +127,12 @@ func (e *engine) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
 	return e.transaction(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f)
 }
 
+func (e *engine) Beside(ctx context.Context, f func(sqlstore.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return e.transaction(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f)
+}
+
 func (e *engine) transaction(ctx context.Context, opts pgx.TxOptions, f func(sqlstore.Tx) error) error {
 	return known(pgx.BeginTxFunc(ctx, e.pool, opts, func(t pgx.Tx) error { return f(tx{ctx, t}) }))
 }

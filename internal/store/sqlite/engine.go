@@ -171,6 +171,9 @@ func (e *engine) Read(ctx context.Context, f func(sqlstore.Tx) error) error {
 	return c.transaction("BEGIN", func() error { return f(tx{ctx, c}) })
 }
 
+// Beside is Write: SQLite has one writer.
+func (e *engine) Beside(ctx context.Context, f func(sqlstore.Tx) error) error { return e.Write(ctx, f) }
+
 func (e *engine) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -152,18 +152,21 @@ func (db *DB) whyFenced(ctx context.Context, epoch int64, c *core.Changes) error
 	}
 }
 
-// Lead takes or extends leadership.
+// Lead takes or extends leadership. By the database's clock an epoch is a moment: where a standby that had not heard of
+// the last epochs became the database, none of them is given twice.
 func (db *DB) Lead(ctx context.Context, holder string, ttl time.Duration, renew int64, now core.Time) (
 	epoch int64, err error,
 ) {
-	clock := `CASE WHEN CAST($1 AS BIGINT) = 0 THEN ` + db.engine.Dialect().Clock + ` ELSE CAST($1 AS BIGINT) END`
-	err = db.engine.Write(ctx, func(tx Tx) error {
+	present := db.engine.Dialect().Clock
+	clock := `CASE WHEN CAST($1 AS BIGINT) = 0 THEN ` + present + ` ELSE CAST($1 AS BIGINT) END`
+	err = db.engine.Beside(ctx, func(tx Tx) error {
 		args := []any{int64(now), ttl.Microseconds(), holder}
 		if renew != 0 {
 			return queryRow(tx, `UPDATE leader SET expires = `+clock+` + $2 WHERE holder = $3 AND epoch = $4 RETURNING epoch`,
 				append(args, renew), &epoch)
 		}
-		return queryRow(tx, `UPDATE leader SET epoch = epoch + 1, expires = `+clock+` + $2, holder = $3
+		return queryRow(tx, `UPDATE leader SET epoch = CASE WHEN CAST($1 AS BIGINT) = 0 AND epoch < `+present+` THEN `+
+			present+` ELSE epoch + 1 END, expires = `+clock+` + $2, holder = $3
  WHERE holder = $3 OR holder = '' OR expires <= `+clock+` RETURNING epoch`, args, &epoch)
 	})
 	if errors.Is(err, store.ErrNotFound) {

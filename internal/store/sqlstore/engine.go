@@ -15,6 +15,9 @@ type Engine interface {
 	Read(ctx context.Context, f func(Tx) error) error
 	// Write runs f in one transaction that excludes other writers of this process; an error of f rolls it back.
 	Write(ctx context.Context, f func(Tx) error) error
+	// Beside is Write that does not wait for the other writers of this process, where the database can do that: a lease
+	// is renewed while a commit is slow.
+	Beside(ctx context.Context, f func(Tx) error) error
 	// Apply writes a batch in one transaction behind its fence. It is durable when Apply returns nil.
 	Apply(ctx context.Context, b *Batch) error
 	// Settle makes files hold no more than the database does, as far as this engine can: a log that was written into
