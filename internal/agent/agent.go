@@ -19,6 +19,7 @@ import (
 	"bireme.dev/bireme/internal/agent/environ"
 	"bireme.dev/bireme/internal/agent/hardware"
 	"bireme.dev/bireme/internal/agent/socket"
+	"bireme.dev/bireme/internal/agent/uplink"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -50,7 +51,7 @@ type Agent struct {
 	opt        Options
 	log        *slog.Logger
 	id         *identity
-	up         *uplink
+	up         *uplink.Uplink
 	certs      *renewer
 	root       fs.FS
 	host       core.Host
@@ -109,8 +110,7 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 		opt: opt, log: log.With("node", id.name), id: id, root: os.DirFS("/"), beat: 10 * time.Second,
 		refence: make(chan struct{}, 1), settled: make(chan struct{}, 1), checkup: make(chan bool, 1),
 	}
-	a.up = &uplink{id: id}
-	a.up.learn(opt.Servers)
+	a.up = uplink.New(id.tls, opt.Servers)
 	a.certs = newRenewer(opt.Dir, id, a.up)
 	if a.machine, err = hardware.Detect(ctx, a.root, opt.TmpBase, opt.Override); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	a.ledger = newLedger(a.log)
 	a.containers = newContainers(a.log, &opt, string(id.name), a.ledger)
 	a.socket = socket.New(opt.Socket, func(ctx context.Context) (net.Conn, error) {
-		c, _, err := a.up.dial(ctx)
+		c, _, err := a.up.Dial(ctx)
 		return c, err
 	}, a.log)
 	a.env = []byte("BIREME_SERVER=unix:" + opt.Socket + "\x00")

@@ -17,6 +17,7 @@ import (
 
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/agent/socket"
+	"bireme.dev/bireme/internal/agent/uplink"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -338,7 +339,7 @@ func TestFenceKillsAfterSilence(t *testing.T) {
 		!strings.Contains(kill.Reason, "no word from the server") {
 		t.Errorf("the fence killed with %+v", kill)
 	}
-	// A launch that comes only now may run elsewhere already: it is not carried out, and the connection it came by is left.
+	// A launch that comes only now may run elsewhere already: it is not carried out, and its connection ends.
 	if err := server.SendLaunch(&wire.Launch{Key: key(3), Fence: fence}); err != nil {
 		t.Fatal(err)
 	}
@@ -610,7 +611,7 @@ func TestLocalSocketWithoutServer(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" ||
-		core.CodeOf(refusal(resp)) != core.Unavailable {
+		core.CodeOf(uplink.Refusal(resp)) != core.Unavailable {
 		t.Errorf("answer %s", resp.Status)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/agent/backoff"
+	"bireme.dev/bireme/internal/agent/uplink"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -109,14 +110,14 @@ func (id *identity) request() (string, error) {
 type renewer struct {
 	dir  string
 	id   *identity
-	up   *uplink
+	up   *uplink.Uplink
 	poke chan struct{}
 
 	mu    sync.Mutex
 	rules wire.CertRules
 }
 
-func newRenewer(dir string, id *identity, up *uplink) *renewer {
+func newRenewer(dir string, id *identity, up *uplink.Uplink) *renewer {
 	return &renewer{dir: dir, id: id, up: up, poke: make(chan struct{}, 1)}
 }
 
@@ -195,7 +196,7 @@ func (r *renewer) renew(ctx context.Context) error {
 	}
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			c, _, err := r.up.dial(ctx)
+			c, _, err := r.up.Dial(ctx)
 			return c, err
 		},
 		DisableKeepAlives: true,

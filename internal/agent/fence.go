@@ -37,6 +37,12 @@ func (f fences) of(job core.JobID) time.Duration {
 	return f.All
 }
 
+// passed reports whether a job's fence has passed with so much silence.
+func (f fences) passed(job core.JobID, silence time.Duration) bool {
+	d := f.of(job)
+	return d > 0 && silence > d
+}
+
 func (f fences) any() bool { return f.All > 0 || len(f.Jobs) > 0 }
 
 // least is the shortest fence, or 0.
@@ -114,17 +120,6 @@ func (a *Agent) fenceJob(job core.JobID, fence time.Duration) {
 	poke(a.refence)
 }
 
-// checkFence refuses to launch a job whose fence has passed: the launch was under way for so long that the job may have
-// been started elsewhere since.
-func (a *Agent) checkFence(job core.JobID) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if d := a.fences.of(job); d > 0 && hardware.BootTime()-a.lease > d {
-		return core.Errorf(core.Unavailable, "a launch of job %d came after its fence", job)
-	}
-	return nil
-}
-
 // renewFence counts silence from a moment.
 func (a *Agent) renewFence(sent time.Duration) {
 	a.mu.Lock()
@@ -153,7 +148,7 @@ func (a *Agent) watchFences(ctx context.Context) error {
 				noted = last
 			}
 			if silence := hardware.BootTime() - last; silence > least {
-				a.ledger.fence(silence, func(job int64) bool { d := f.of(core.JobID(job)); return d > 0 && silence > d })
+				a.ledger.fence(silence, func(job int64) bool { return f.passed(core.JobID(job), silence) })
 			}
 		}
 		t := time.NewTimer(wait)

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"bireme.dev/bireme/internal/agent/uplink"
 	"bireme.dev/bireme/internal/core"
 )
 
@@ -124,7 +125,7 @@ func Join(ctx context.Context, dir string, servers []string, name core.NodeName,
 	var joined struct{ Cert, CA string }
 	var errs []error
 	for _, server := range servers {
-		server = serverURL(server)
+		server = uplink.URL(server)
 		err := post(ctx, client, server+"/api/v1/join", body, &joined)
 		if err == nil {
 			return errors.Join(
@@ -150,22 +151,12 @@ func post(ctx context.Context, client *http.Client, url string, body []byte, int
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return refusal(resp)
+		return uplink.Refusal(resp)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(into); err != nil {
 		return fmt.Errorf("the server's answer: %w", err)
 	}
 	return nil
-}
-
-// refusal reads the error out of an answer that is not what was hoped for.
-func refusal(resp *http.Response) error {
-	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	var body struct{ Error *core.Error }
-	if err == nil && json.Unmarshal(b, &body) == nil && body.Error != nil && body.Error.Code != "" {
-		return body.Error
-	}
-	return core.Errorf(core.Unavailable, "the server answered %s", resp.Status)
 }
 
 // writeFile replaces a file at once, so that a reader sees the old text or the new.

@@ -37,13 +37,13 @@ type session struct {
 
 // connect dials and runs one session. welcomed reports whether it came so far that the server was found good.
 func (a *Agent) connect(ctx context.Context) (welcomed bool, err error) {
-	c, server, err := a.up.upgrade(ctx, wire.PathAgent, "bireme-agent")
+	c, server, err := a.up.Upgrade(ctx, wire.PathAgent, "bireme-agent")
 	if err != nil {
 		return false, err
 	}
 	defer func() {
 		if err != nil && ctx.Err() == nil { // it stops, leads no more or is silent: another one may lead
-			a.up.left(server)
+			a.up.Left(server)
 		}
 	}()
 	s := &session{a: a, conn: wire.NewConn(&impatient{Conn: c}), done: make(chan struct{}), logs: map[name]*follower{}}
@@ -141,7 +141,7 @@ func (s *session) welcome(f wire.Frame, ended []wire.Exited) error {
 			w.Protocol, wire.AgentProtocol)
 	}
 	a := s.a
-	a.up.learn(w.Servers)
+	a.up.Learn(w.Servers)
 	a.settle(&w)
 	s.renew(0)
 	a.log.Info("connected", "cluster", w.Cluster, "server_version", w.Version, "ended", len(ended))
@@ -184,8 +184,11 @@ func (s *session) take(f wire.Frame) error {
 		if l.Fence > 0 {
 			a.fenceJob(core.JobID(l.Key.Job), l.Fence)
 		}
-		if err := a.checkFence(core.JobID(l.Key.Job)); err != nil {
-			return err
+		a.mu.Lock()
+		isLate := a.fences.passed(core.JobID(l.Key.Job), hardware.BootTime()-a.lease)
+		a.mu.Unlock()
+		if isLate { // it was under way for so long that the job may have been started elsewhere since
+			return core.Errorf(core.Unavailable, "a launch of job %d came after its fence", l.Key.Job)
 		}
 		if len(l.Program.Tasks) > 0 || l.Stdio.Mode == wire.StdioStream {
 			// it is there before the keeper speaks of the step, which may be before the server says where it goes

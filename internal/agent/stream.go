@@ -426,7 +426,7 @@ func (st *stepStream) dialServer(ctx context.Context) (net.Conn, error) {
 	token := st.token
 	st.mu.Unlock()
 	if token != "" {
-		c, _, err := st.a.up.upgrade(ctx, wire.PathStream+token, "bireme-stream")
+		c, _, err := st.a.up.Upgrade(ctx, wire.PathStream+token, "bireme-stream")
 		return c, err
 	}
 	// We were started since srun's key was told.

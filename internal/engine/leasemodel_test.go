@@ -6,9 +6,9 @@ import (
 )
 
 // A model of leadership and fences (docs/adr/0011): two servers, a store, one agent with a fenced job, messages that
-// are lost or late, and clocks that run at rates of their own. explore visits every state that can be reached and fails
-// on one in which two servers hold the lease, or in which the job runs twice. Time is in ticks of the store's clock; who
-// drifts misses a tick (its clock is slow) or counts one twice (fast), as often as drift allows.
+// are lost or late, and clocks of their own. explore visits every state that can be reached and fails on one in which
+// two servers hold the lease, or in which the job runs twice. Time is in ticks of the store's clock; who drifts misses
+// a tick (its clock is slow) or counts one twice (fast), as often as drift allows.
 
 // modelRules are what the servers and the agent go by. Those of the product are in soundRules; each weaker set must
 // be found out.

@@ -1,8 +1,12 @@
-package agent
+// Package uplink connects a node's agent to the cluster: the servers are tried in turn, the one that took the agent last
+// first.
+package uplink
 
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -17,28 +21,35 @@ import (
 	"bireme.dev/bireme/internal/wire/direct"
 )
 
-// uplink dials the servers: all replicas are tried in turn, the one that answered last first.
-type uplink struct {
-	id *identity
+// Uplink dials the servers: all replicas are tried in turn, the one that answered last first.
+type Uplink struct {
+	tls func() *tls.Config
 
 	mu      sync.Mutex
 	servers []string
 	good    int // index of the one that answered last
 }
 
-// learn takes the list of replicas a server told, behind those given by hand.
-func (u *uplink) learn(servers []string) {
+// New makes one for servers; settings are those of a connection, as they are when it is made.
+func New(settings func() *tls.Config, servers []string) *Uplink {
+	u := &Uplink{tls: settings}
+	u.Learn(servers)
+	return u
+}
+
+// Learn takes the list of replicas a server told, behind those given by hand.
+func (u *Uplink) Learn(servers []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, s := range servers {
-		if s = serverURL(s); !slices.Contains(u.servers, s) {
+		if s = URL(s); !slices.Contains(u.servers, s) {
 			u.servers = append(u.servers, s)
 		}
 	}
 }
 
-// serverURL accepts HOST:PORT for https://HOST:PORT. unix:PATH is a socket that somebody carries to a server.
-func serverURL(s string) string {
+// URL accepts HOST:PORT for https://HOST:PORT. unix:PATH is a socket that somebody carries to a server.
+func URL(s string) string {
 	if !strings.Contains(s, "://") && !strings.HasPrefix(s, unixPrefix) {
 		s = "https://" + s
 	}
@@ -48,7 +59,7 @@ func serverURL(s string) string {
 const unixPrefix = "unix:"
 
 // order returns the servers, the one that answered last first.
-func (u *uplink) order() []string {
+func (u *Uplink) order() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	list := make([]string, 0, len(u.servers))
@@ -56,7 +67,7 @@ func (u *uplink) order() []string {
 	return append(list, u.servers[:u.good]...)
 }
 
-func (u *uplink) answered(server string) {
+func (u *Uplink) answered(server string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for i, s := range u.servers {
@@ -66,8 +77,8 @@ func (u *uplink) answered(server string) {
 	}
 }
 
-// left has the servers behind one tried before it.
-func (u *uplink) left(server string) {
+// Left has the servers behind one tried before it.
+func (u *Uplink) Left(server string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.servers[u.good] == server {
@@ -75,8 +86,8 @@ func (u *uplink) left(server string) {
 	}
 }
 
-// dial connects to any server.
-func (u *uplink) dial(ctx context.Context) (net.Conn, string, error) {
+// Dial connects to any server.
+func (u *Uplink) Dial(ctx context.Context) (net.Conn, string, error) {
 	var last error
 	for _, server := range u.order() {
 		c, err := u.dialOne(ctx, server)
@@ -89,7 +100,7 @@ func (u *uplink) dial(ctx context.Context) (net.Conn, string, error) {
 	return nil, "", last
 }
 
-func (u *uplink) dialOne(ctx context.Context, server string) (net.Conn, error) {
+func (u *Uplink) dialOne(ctx context.Context, server string) (net.Conn, error) {
 	if path, ok := strings.CutPrefix(server, unixPrefix); ok {
 		return u.dialTLS(ctx, server, "unix", path, "localhost")
 	}
@@ -104,8 +115,8 @@ func (u *uplink) dialOne(ctx context.Context, server string) (net.Conn, error) {
 	return u.dialTLS(ctx, server, "tcp", addr, at.Hostname())
 }
 
-func (u *uplink) dialTLS(ctx context.Context, server, network, addr, name string) (net.Conn, error) {
-	conf := u.id.tls()
+func (u *Uplink) dialTLS(ctx context.Context, server, network, addr, name string) (net.Conn, error) {
+	conf := u.tls()
 	conf.ServerName = name
 	away := func(err error) error {
 		return &core.Error{Code: core.Unavailable, Message: "server " + server, Err: err}
@@ -124,9 +135,9 @@ func (u *uplink) dialTLS(ctx context.Context, server, network, addr, name string
 	return c, nil
 }
 
-// upgrade turns a connection to the first server that takes it into a stream of the given protocol. One that does not
+// Upgrade turns a connection to the first server that takes it into a stream of the given protocol. One that does not
 // lead answers that it does not.
-func (u *uplink) upgrade(ctx context.Context, path, protocol string) (conn net.Conn, server string, err error) {
+func (u *Uplink) Upgrade(ctx context.Context, path, protocol string) (conn net.Conn, server string, err error) {
 	for _, server := range u.order() {
 		var c net.Conn
 		if c, err = u.dialOne(ctx, server); err != nil {
@@ -170,7 +181,7 @@ func handshake(c net.Conn, server, path, protocol string) (net.Conn, error) {
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		defer resp.Body.Close()
-		return nil, fmt.Errorf("upgrade at %s: %w", server, refusal(resp))
+		return nil, fmt.Errorf("upgrade at %s: %w", server, Refusal(resp))
 	}
 	if err := c.SetDeadline(time.Time{}); err != nil {
 		return nil, err
@@ -192,3 +203,13 @@ type prefixed struct {
 }
 
 func (p *prefixed) Read(b []byte) (int, error) { return p.r.Read(b) }
+
+// Refusal reads the error out of an answer that is not what was hoped for.
+func Refusal(resp *http.Response) error {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	var body struct{ Error *core.Error }
+	if err == nil && json.Unmarshal(b, &body) == nil && body.Error != nil && body.Error.Code != "" {
+		return body.Error
+	}
+	return core.Errorf(core.Unavailable, "the server answered %s", resp.Status)
+}
