@@ -339,7 +339,7 @@ func TestFenceKillsAfterSilence(t *testing.T) {
 		!strings.Contains(kill.Reason, "no word from the server") {
 		t.Errorf("the fence killed with %+v", kill)
 	}
-	// A launch that comes only now may run elsewhere already: it is not carried out, and its connection ends.
+	// A launch that comes only now may run elsewhere already: it is not carried out; its connection ends.
 	if err := server.SendLaunch(&wire.Launch{Key: key(3), Fence: fence}); err != nil {
 		t.Fatal(err)
 	}
