@@ -1,5 +1,5 @@
-// Package uplink connects a node's agent to the cluster: the servers are tried in turn, the one that took the agent last
-// first.
+// Package uplink connects a node's agent to the cluster: the servers are tried in turn, the one that took the agent
+// last first.
 package uplink
 
 import (
