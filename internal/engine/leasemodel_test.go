@@ -69,7 +69,7 @@ func (r *modelRules) moves(s modelState, next []modelState) []modelState {
 	me := s.agent
 	if s.beat == none { // the agent asks
 		add(func(n *modelState) { n.beat = 0 })
-	} else { // the server hears it; that it is lost is to wait for ever
+	} else { // the server hears it; that it is lost is to wait forever
 		hears := s.server[me].left > 0
 		if hears || r.answerAlways {
 			add(func(n *modelState) {
@@ -165,7 +165,7 @@ func (r *modelRules) ticks(s modelState, next []modelState) []modelState {
 			v := &n.server[i]
 			v.left = max(0, v.left-steps[i])
 			if v.quiet = min(v.quiet+steps[i], r.fence+r.fenceMargin); v.left == 0 && !r.inheritSilence {
-				v.quiet = 0 // it counts from anew when it leads again
+				v.quiet = 0 // it counts from again when it leads again
 			}
 			v.request = r.older(v.request, steps[i])
 			if v.answer = r.older(v.answer, steps[i]); v.answer >= r.valid && !r.grantFromAnswer {
