@@ -55,9 +55,16 @@ func (w *World) Among(ctx context.Context, c *client.Client, r *slurm.Request) (
 	return "", complaint
 }
 
-// OnlyOurs checks the clusters that -M names: it complains of one that is not ours, and ok is false. name is ours if
-// there was -M.
+// readsClusters are the commands that take SLURM_CLUSTERS in the place of -M.
+var readsClusters = []string{"squeue", "sinfo", "sprio", "sdiag", "scontrol"}
+
+// OnlyOurs checks the clusters that -M names, or SLURM_CLUSTERS where the command reads it: it complains of one that is
+// not ours, and ok is false. name is ours if one was named.
 func (w *World) OnlyOurs(ctx context.Context, c *client.Client, names []string) (name string, ok bool) {
+	from := "--cluster"
+	if len(names) == 0 && slices.Contains(readsClusters, w.Name) {
+		names, from = SplitList(w.Getenv("SLURM_CLUSTERS")), "SLURM_CLUSTERS"
+	}
 	if len(names) == 0 {
 		return "", true
 	}
@@ -69,8 +76,8 @@ func (w *World) OnlyOurs(ctx context.Context, c *client.Client, names []string) 
 	for _, n := range names {
 		if n != info.Name && !strings.EqualFold(n, "all") {
 			w.Errorf("No cluster '%s' known by database.", n)
-			w.Errorf("'%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to "+
-				"see available clusters.", strings.Join(names, ","))
+			w.Errorf("'%s' can't be reached now, or it is an invalid entry for %s.  Use 'sacctmgr list clusters' to "+
+				"see available clusters.", strings.Join(names, ","), from)
 			return "", false
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/slurm"
@@ -180,7 +181,10 @@ type Flags struct {
 func (w *World) Parse(p *getopt.Parser, args []string) (f Flags, ok bool) {
 	values, operands, err := p.Parse(args)
 	if err != nil {
-		fmt.Fprintf(w.Err, "%s: %v\nTry \"%s --help\" for more information\n", w.Name, err, w.Name)
+		fmt.Fprintf(w.Err, "%s: %v\n", w.Name, err)
+		if w.Name != "sacct" { // which leaves it at that
+			fmt.Fprintf(w.Err, "Try \"%s --help\" for more information\n", w.Name)
+		}
 		return Flags{}, false
 	}
 	return Flags{values, operands}, true
@@ -280,6 +284,16 @@ func Hosts(expr string) ([]string, error) { return hostlist.Expand(expr, maxHost
 // MinJobAge is how long listings of live jobs still show one that has ended, as Slurm's setting of that name.
 const MinJobAge = 5 * time.Minute
 
+// BadMoment is what Slurm says of a time that it cannot read, with the place where it gave up.
+func BadMoment(text string, err error) string {
+	pos := 0
+	var ge *grammar.Error
+	if errors.As(err, &ge) {
+		pos = ge.Pos
+	}
+	return fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, text)
+}
+
 // ErrnoText is what the system says of a failure, as C programs write it.
 func ErrnoText(err error) string {
 	var errno syscall.Errno
@@ -290,17 +304,40 @@ func ErrnoText(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// HidePartitions takes those out that are hidden. Administrators see them, as Slurm's operators do.
+// HidePartitions takes those out that Slurm does not list unless all are asked for: the hidden ones, and those that let
+// in only groups the user is not of. Administrators see them, as Slurm's operators do.
 func HidePartitions(ctx context.Context, c *client.Client, info *client.Cluster) error {
-	hidden := func(p core.Partition) bool { return p.Hidden }
-	if !slices.ContainsFunc(info.Partitions, hidden) {
+	secret := func(p core.Partition) bool { return p.Hidden || len(p.AllowGroups) > 0 }
+	if !slices.ContainsFunc(info.Partitions, secret) {
 		return nil
 	}
 	who, err := c.Whoami(ctx)
-	if err == nil && !who.Admin {
-		info.Partitions = slices.DeleteFunc(info.Partitions, hidden)
+	if err != nil || who.Admin {
+		return err
 	}
-	return err
+	groups := groupNames(who.UID)
+	info.Partitions = slices.DeleteFunc(info.Partitions, func(p core.Partition) bool {
+		return p.Hidden || len(p.AllowGroups) > 0 && !slices.ContainsFunc(p.AllowGroups, func(g string) bool {
+			return slices.Contains(groups, g)
+		})
+	})
+	return nil
+}
+
+// groupNames are the groups of a user of this host.
+func groupNames(uid uint32) (names []string) {
+	u, err := account.ByUID(uid)
+	if err != nil {
+		return nil
+	}
+	gids, err := account.Groups(u)
+	if err != nil {
+		return nil
+	}
+	for _, gid := range gids {
+		names = append(names, GroupName(gid))
+	}
+	return names
 }
 
 // GroupIDs are the numbers of groups given by number or name; bad is the first that is neither.

@@ -59,7 +59,15 @@ var AcctFields = []AcctField{
 	{"JobID", -12, func(r *AcctRow) string { return rowID(r, jobRecordName(&r.Job.Job)) }},
 	{"JobIDRaw", -12, func(r *AcctRow) string { return rowID(r, num(r.Job.ID)) }},
 	{"JobName", 10, stepOrJobName},
-	{"Layout", 9, blank},
+	{"Layout", 9, func(r *AcctRow) string {
+		switch {
+		case r.Step == nil:
+			return ""
+		case r.Step.Step == nil:
+			return "Unknown"
+		}
+		return r.Step.distribution()
+	}},
 	{"MaxDiskRead", 12, blank},
 	{"MaxDiskReadNode", 15, blank},
 	{"MaxDiskReadTask", 15, blank},

@@ -71,13 +71,13 @@ func (r *InfoRow) names() string {
 	return hostlist.FoldSorted(names)
 }
 
-// ofNode shows something of the row's nodes, which are alike in it.
-func ofNode(f func(n *client.Node) string) func(*InfoRow) string {
+// ofNode shows something of the row's nodes, which are alike in it; none is for a row without nodes.
+func ofNode(none string, f func(n *client.Node) string) func(*InfoRow) string {
 	return func(r *InfoRow) string {
 		if n := r.first(); n != nil {
 			return f(n)
 		}
-		return infoNodeless
+		return none
 	}
 }
 
@@ -144,7 +144,8 @@ func infoReason(n *client.Node) string { return cmp.Or(n.Reason, infoReasonNone)
 func rangeOf[T cmp.Ordered](get func(n *client.Node) T, text func(T) string) func(*InfoRow) string {
 	return func(r *InfoRow) string {
 		if len(r.Nodes) == 0 {
-			return infoNodeless
+			var none T
+			return text(none)
 		}
 		low, high := bounds(r.Nodes, get)
 		if a, b := text(low), text(high); a != b {
@@ -157,7 +158,7 @@ func rangeOf[T cmp.Ordered](get func(n *client.Node) T, text func(T) string) fun
 // freeMemory is the range of free memory of the nodes that have reported it, in MiB.
 func freeMemory(r *InfoRow) string {
 	if len(r.Nodes) == 0 {
-		return infoNodeless
+		return "0"
 	}
 	reported := InfoRow{}
 	for _, n := range r.Nodes {
@@ -199,19 +200,22 @@ var InfoFields = []column.Field[InfoRow]{
 	}},
 	{Letter: 'l', Name: "Time", Title: "TIMELIMIT", Value: func(r *InfoRow) string { return infoTime(r.Part.MaxTime) }},
 	{Letter: 'L', Name: "DefaultTime", Title: "DEFAULTTIME", Value: func(r *InfoRow) string {
-		return infoTime(cmp.Or(r.Part.DefaultTime, r.Part.MaxTime))
+		if r.Part.DefaultTime == 0 {
+			return infoNodeless
+		}
+		return infoTime(r.Part.DefaultTime)
 	}},
 	{Letter: 'D', Name: "Nodes", Title: "NODES", Value: func(r *InfoRow) string { return strconv.Itoa(len(r.Nodes)) }},
-	{Letter: 't', Name: "StateCompact", Title: "STATE", Value: ofNode(stateWord(false))},
-	{Letter: 'T', Name: "StateLong", Title: "STATE", Value: ofNode(stateWord(true))},
-	{Name: "StateComplete", Title: "STATE", Value: ofNode(func(n *client.Node) string {
+	{Letter: 't', Name: "StateCompact", Title: "STATE", Value: ofNode(infoNodeless, stateWord(false))},
+	{Letter: 'T', Name: "StateLong", Title: "STATE", Value: ofNode(infoNodeless, stateWord(true))},
+	{Name: "StateComplete", Title: "STATE", Value: ofNode(infoNodeless, func(n *client.Node) string {
 		return strings.ToLower(n.State)
 	})},
 	{Letter: 'N', Name: "NodeList", Title: "NODELIST", Value: (*InfoRow).names},
-	{Letter: 'n', Name: "NodeHost", Title: "HOSTNAMES", Value: ofNode(func(n *client.Node) string {
+	{Letter: 'n', Name: "NodeHost", Title: "HOSTNAMES", Value: ofNode("", func(n *client.Node) string {
 		return cmp.Or(n.Host.Hostname, string(n.Name))
 	})},
-	{Letter: 'o', Name: "NodeAddr", Title: "NODE_ADDR", Value: ofNode(func(n *client.Node) string {
+	{Letter: 'o', Name: "NodeAddr", Title: "NODE_ADDR", Value: ofNode("", func(n *client.Node) string {
 		return cmp.Or(n.Host.Addr, string(n.Name))
 	})},
 	{Letter: 'C', Name: "CPUsState", Title: "CPUS(A/I/O/T)", Value: func(r *InfoRow) string { return r.cpus().String() }},
@@ -243,41 +247,60 @@ var InfoFields = []column.Field[InfoRow]{
 		_, _, t := shape(&n.Hardware)
 		return int64(t)
 	})},
-	{Letter: 'z', Name: "SocketCoreThread", Title: "S:C:T", Value: ofNode(sct)},
+	{Letter: 'z', Name: "SocketCoreThread", Title: "S:C:T", Value: ofNode("0:0:0", sct)},
 	{Letter: 'O', Name: "CPUsLoad", Title: "CPU_LOAD", Value: rangeOf(func(n *client.Node) float64 {
 		return n.Load
 	}, func(f float64) string { return fmt.Sprintf("%.2f", f) })},
 	{Letter: 'e', Name: "FreeMem", Title: "FREE_MEM", Value: freeMemory},
-	{Letter: 'f', Name: "Features", Title: "AVAIL_FEATURES", Value: ofNode(func(n *client.Node) string {
+	{Letter: 'f', Name: "Features", Title: "AVAIL_FEATURES", Value: ofNode("(null)", func(n *client.Node) string {
 		return orNull(strings.Join(n.Features, ","))
 	})},
-	{Letter: 'b', Name: "features_act", Title: "ACTIVE_FEATURES", Value: ofNode(func(n *client.Node) string {
+	{Letter: 'b', Name: "features_act", Title: "ACTIVE_FEATURES", Value: ofNode("(null)", func(n *client.Node) string {
 		return orNull(strings.Join(n.Features, ","))
 	})},
-	{Letter: 'G', Name: "Gres", Title: "GRES", Value: ofNode(func(n *client.Node) string {
+	{Letter: 'G', Name: "Gres", Title: "GRES", Value: ofNode("(null)", func(n *client.Node) string {
 		return orNull(nodeGres(&n.Hardware))
 	})},
-	{Name: "GresUsed", Title: "GRES_USED", Value: ofNode(gresUsed)},
-	{Letter: 'E', Name: "Reason", Title: "REASON", Value: ofNode(infoReason)},
-	{Letter: 'u', Name: "User", Title: "USER", Value: ofNode(func(n *client.Node) string {
+	{Name: "GresUsed", Title: "GRES_USED", Value: ofNode("(null)", gresUsed)},
+	{Letter: 'E', Name: "Reason", Title: "REASON", Value: ofNode(infoReasonNone, infoReason)},
+	{Letter: 'u', Name: "User", Title: "USER", Value: ofNode("root", func(n *client.Node) string {
 		return cmp.Or(string(n.ReasonBy), infoReasonNoneLong)
 	})},
-	{Letter: 'U', Name: "UserLong", Title: "USER", Value: ofNode(func(n *client.Node) string {
+	{Letter: 'U', Name: "UserLong", Title: "USER", Value: ofNode("root(0)", func(n *client.Node) string {
 		return cmp.Or(string(n.ReasonBy), infoReasonNoneLong)
 	})},
-	{Letter: 'H', Name: "TimeStamp", Title: "TIMESTAMP", Value: ofNode(func(n *client.Node) string {
+	{Letter: 'H', Name: "TimeStamp", Title: "TIMESTAMP", Value: ofNode(infoReasonNoneLong, func(n *client.Node) string {
 		return TimeText(n.ReasonAt, infoReasonNoneLong)
 	})},
-	{Letter: 'v', Name: "Version", Title: "VERSION", Value: ofNode(func(n *client.Node) string { return n.Host.Version })},
+	{Letter: 'v', Name: "Version", Title: "VERSION", Value: ofNode("N/A", func(n *client.Node) string {
+		return n.Host.Version
+	})},
 	{Letter: 'V', Name: "Cluster", Title: "CLUSTER", Value: func(r *InfoRow) string { return "N/A" }},
 	{Letter: 's', Name: "Size", Title: "JOB_SIZE", Value: (*InfoRow).jobSize},
-	{Letter: 'r', Name: "Root", Title: "ROOT", Value: func(*InfoRow) string { return "no" }},
+	{Letter: 'r', Name: "Root", Title: "ROOT", Value: func(r *InfoRow) string {
+		return boolText(r.Part.RootOnly, "yes", "no")
+	}},
 	{Letter: 'h', Name: "OverSubscribe", Title: "OVERSUBSCRIBE", Value: func(r *InfoRow) string {
 		return cmp.Or(strings.ToUpper(r.Part.OverSubscribe), "NO")
 	}},
-	{Letter: 'g', Name: "Groups", Title: "GROUPS", Value: func(*InfoRow) string { return "all" }},
-	{Letter: 'S', Name: "AllocNodes", Title: "ALLOCNODES", Value: func(*InfoRow) string { return "all" }},
-	{Letter: 'B', Name: "MaxCPUsPerNode", Title: "MAX_CPUS_PER_NODE", Value: func(*InfoRow) string { return "UNLIMITED" }},
+	{Letter: 'g', Name: "Groups", Title: "GROUPS", Value: func(r *InfoRow) string {
+		return cmp.Or(strings.Join(r.Part.AllowGroups, ","), "all")
+	}},
+	{Letter: 'S', Name: "AllocNodes", Title: "ALLOCNODES", Value: func(r *InfoRow) string {
+		return cmp.Or(r.Part.AllocNodes, "all")
+	}},
+	{Letter: 'B', Name: "MaxCPUsPerNode", Title: "MAX_CPUS_PER_NODE", Value: func(r *InfoRow) string {
+		return cmp.Or(positive(r.Part.MaxCPUsPerNode), "UNLIMITED")
+	}},
+	{Name: "Comment", Title: "COMMENT", Value: ofNode("(null)", func(n *client.Node) string {
+		notes, _ := notesOf(n)
+		return orNull(notes.Comment)
+	})},
+	{Name: "Extra", Title: "EXTRA", Value: ofNode("(null)", func(n *client.Node) string {
+		notes, _ := notesOf(n)
+		return orNull(notes.Extra)
+	})},
+	{Name: "Port", Title: "PORT", Value: ofNode("0", func(*client.Node) string { return "6818" })},
 	{Letter: 'I', Name: "PriorityJobFactor", Title: "PRIO_JOB_FACTOR", Value: func(r *InfoRow) string {
 		return num(max(1, r.Part.PriorityFactor))
 	}},

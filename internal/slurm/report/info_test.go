@@ -18,7 +18,7 @@ func TestFreeMemory(t *testing.T) {
 	}
 	for want, row := range map[string]InfoRow{
 		"100": nodes(0, 100*core.MiB), "100-200": nodes(200*core.MiB, 100*core.MiB, 0), "N/A": nodes(0, 0),
-		infoNodeless: nodes(),
+		"0": nodes(),
 	} {
 		if got := freeMemory(&row); got != want {
 			t.Errorf("free memory %q, want %q", got, want)

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,7 @@ type QueueRow struct {
 	Job  *client.Job
 	Now  core.Time
 	Room int // for lists of array tasks
+	Site *QueueSite
 }
 
 // Formats of squeue.
@@ -128,7 +130,13 @@ func compareID(a, b *QueueRow) int {
 		}
 		return r.ID
 	}
-	return cmp.Or(cmp.Compare(base(a), base(b)), cmp.Compare(a.Task, b.Task), cmp.Compare(a.ID, b.ID))
+	task := func(r *QueueRow) int64 {
+		if r.Tasks != "" { // those that wait stand behind those that have an id of their own
+			return math.MaxInt64
+		}
+		return int64(r.Task)
+	}
+	return cmp.Or(cmp.Compare(base(a), base(b)), cmp.Compare(task(a), task(b)), cmp.Compare(a.ID, b.ID))
 }
 
 func more(r *QueueRow) *core.Extra { return r.Job.Spec.More() }
@@ -142,7 +150,7 @@ func ofHet(r *QueueRow, get func(*core.HetRef) string) string {
 }
 
 // QueueFields is all that squeue can show of a job.
-var QueueFields = []column.Field[QueueRow]{
+var QueueFields = append([]column.Field[QueueRow]{
 	{Letter: 'i', Name: "JobArrayID", Title: "JOBID", Value: (*QueueRow).jobID, Compare: compareID},
 	{Letter: 'A', Name: "JobID", Title: "JOBID", Value: func(r *QueueRow) string {
 		return num(r.ID)
@@ -240,10 +248,10 @@ var QueueFields = []column.Field[QueueRow]{
 		return orNull(more(r).Comment)
 	}},
 	{Letter: 'n', Name: "ReqNodes", Title: "REQ_NODES", Full: true, Value: func(r *QueueRow) string {
-		return more(r).NodeList
+		return folded(more(r).NodeList)
 	}},
 	{Letter: 'x', Name: "ExcNodes", Title: "EXC_NODES", Full: true, Value: func(r *QueueRow) string {
-		return more(r).Exclude
+		return folded(more(r).Exclude)
 	}},
 	{Letter: 'o', Name: "Command", Title: "COMMAND", Full: true, Value: func(r *QueueRow) string {
 		return command(r.Job.Spec)
@@ -272,9 +280,7 @@ var QueueFields = []column.Field[QueueRow]{
 	{Letter: 'd', Name: "MinTmpDisk", Title: "MIN_TMP_DISK", Full: true, Value: func(r *QueueRow) string {
 		return strconv.FormatInt(int64(more(r).TmpDisk/core.MiB), 10)
 	}},
-	{Letter: 'g', Name: "GroupName", Title: "GROUP", Full: true, Value: func(r *QueueRow) string {
-		return num(r.Job.Spec.GID)
-	}},
+	{Letter: 'g', Name: "GroupName", Title: "GROUP", Full: true, Value: (*QueueRow).groupName},
 	{Letter: 'G', Name: "GroupID", Title: "GROUP", Full: true, Value: func(r *QueueRow) string {
 		return num(r.Job.Spec.GID)
 	}},
@@ -289,10 +295,8 @@ var QueueFields = []column.Field[QueueRow]{
 		return num(n)
 	}},
 	{Name: "Wait4Switch", Title: "WAIT4SWITCH", Full: true, Value: func(r *QueueRow) string {
-		if _, wait, ok := wantedSwitches(more(r)); ok && wait >= 0 {
-			return strconv.FormatInt(wait, 10)
-		}
-		return "0"
+		_, wait, _ := wantedSwitches(more(r))
+		return grammar.FormatElapsed(max(0, wait))
 	}},
 	{Name: "SegmentSize", Title: "SEGMENT_SIZE", Full: true, Value: func(r *QueueRow) string {
 		return num(more(r).Segment)
@@ -304,7 +308,7 @@ var QueueFields = []column.Field[QueueRow]{
 		return num(max(1, r.Job.Spec.Shape.CPUsPerTask))
 	}},
 	{Name: "EligibleTime", Title: "ELIGIBLE_TIME", Full: true, Value: func(r *QueueRow) string {
-		return TimeText(r.Job.Eligible, "N/A")
+		return TimeText(eligible(r.Job), "N/A")
 	}},
 	{Name: "exit_code", Title: "EXIT_CODE", Full: true, Value: func(r *QueueRow) string { return num(r.Job.Exit.Code) }},
 	{Name: "Requeue", Title: "REQUEUE", Full: true, Value: func(r *QueueRow) string {
@@ -350,13 +354,10 @@ var QueueFields = []column.Field[QueueRow]{
 	{Name: "BatchFlag", Title: "BATCH_FLAG", Full: true, Value: func(r *QueueRow) string {
 		return boolText(r.Job.Spec.Kind == core.Batch, "1", "0")
 	}},
-	{Name: "MaxNodes", Title: "MAX_NODES", Full: true, Value: func(r *QueueRow) string {
-		return num(r.Job.Spec.Shape.NodesMax)
-	}},
 	{Name: "NTPerNode", Title: "NTASKS_PER_NODE", Full: true, Value: func(r *QueueRow) string {
 		return num(r.Job.Spec.Shape.TasksPerNode)
 	}},
-}
+}, queueRare...)
 
 func star(*QueueRow) string { return "*" }
 

@@ -110,6 +110,39 @@ var QueueStepFields = []column.Field[StepRow]{
 		return orNull(r.gresPerNode())
 	}},
 	{Letter: 'A', Name: "NumTasks", Title: "TASKS", Value: func(r *StepRow) string { return num(r.Tasks()) }},
+	{Name: "Nodes", Title: "NODELIST", Value: (*StepRow).NodeList},
+	{Name: "JobID", Title: "JOB_ID", Value: func(r *StepRow) string { return num(r.Job.ID) }},
+	{Name: "ArrayJobID", Title: "ARRAY_JOB_ID", Value: func(r *StepRow) string {
+		if r.Job.Array == nil {
+			return "0"
+		}
+		return num(r.Job.Array.Base)
+	}},
+	{Name: "ArrayTaskID", Title: "ARRAY_TASK_ID", Value: func(r *StepRow) string {
+		if r.Job.Array == nil {
+			return "N/A"
+		}
+		return num(r.Job.Array.Task)
+	}},
+	{Name: "NumCPUs", Title: "NUM_CPUS", Value: func(r *StepRow) string {
+		if r.Step == nil {
+			return "0"
+		}
+		z := r.size()
+		return num(z.cpus)
+	}},
+	{Name: "StepState", Title: "STATE", Value: func(*StepRow) string { return "RUNNING" }},
+	{Name: "CPUFreq", Title: "CPU_FREQ", Value: func(*StepRow) string { return "Unknown-Unknown:Unknown" }},
+	noStep("Network", "NETWORK"), noStep("ResvPorts", "RESERVED_PORTS"), noStep("container", "CONTAINER"),
+	noStep("tres-per-step", "TRES_PER_STEP"), noStep("tres-per-job", "TRES_PER_STEP"),
+	noStep("tres-per-socket", "TRES_PER_SOCKET"), noStep("tres-per-task", "TRES_PER_TASK"),
+	noStep("tres-bind", "TRES_BIND"), noStep("tres-freq", "TRES_FREQ"), noStep("mem-per-tres", "MEM_PER_TRES"),
+	noStep("cpus-per-tres", "CPUS_PER_TRES"),
+}
+
+// noStep is a column that our steps have nothing for.
+func noStep(name, title string) column.Field[StepRow] {
+	return column.Field[StepRow]{Name: name, Title: title, Value: func(*StepRow) string { return "(null)" }}
 }
 
 // jobRecordName is JobName of a whole record.

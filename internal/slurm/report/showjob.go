@@ -75,7 +75,7 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 	lines = append(lines, showTimes(j, o)...)
 	lines = append(lines,
 		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:%d", partitionOf(&j.Job), s.From.Host, s.From.Sid),
-		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", orNull(more.NodeList), orNull(more.Exclude)),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", orNull(folded(more.NodeList)), orNull(folded(more.Exclude))),
 		"NodeList="+client.AllocList(j.Alloc)+schedNodes(j))
 	if j.Alloc != nil && s.Kind == core.Batch && len(j.Alloc.Nodes) > 0 {
 		lines = append(lines, "BatchHost="+string(j.Alloc.Nodes[0].Node))
@@ -131,18 +131,14 @@ func showTimes(j *client.Job, o ShowOptions) []string {
 	if t := j.Spec.More().TimeMin; t > 0 {
 		timeMin = grammar.FormatClockLimit(minutes(t))
 	}
-	accrue := j.Eligible
-	if j.Array != nil {
-		accrue = 0
-	}
 	start := j.Start
 	if j.State == core.Pending {
 		start = j.Expected
 	}
 	lines := []string{
 		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", grammar.FormatClock(seconds(j.Elapsed(o.Now))), limit, timeMin),
-		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", TimeText(j.Submit, "Unknown"), TimeText(j.Eligible, "Unknown")),
-		"AccrueTime=" + TimeText(accrue, "Unknown"),
+		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", TimeText(j.Submit, "Unknown"), TimeText(eligible(j), "Unknown")),
+		"AccrueTime=" + TimeText(accrued(j), "Unknown"),
 		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", TimeText(start, "Unknown"),
 			TimeText(expectedEnd(j), "Unknown"), TimeText(j.Spec.More().Deadline, "N/A")),
 		fmt.Sprintf("SuspendTime=%s SecsPreSuspend=%d LastSchedEval=%s Scheduler=Main", TimeText(j.Paused, "None"),

@@ -1,6 +1,7 @@
 package sacct
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -137,4 +138,31 @@ func (q *query) setRanges(w *cmd.World, f cmd.Flags) error {
 	}
 	q.only = append(q.only, func(j *client.Job) bool { return j.Spec.TimeLimit >= least && j.Spec.TimeLimit <= most })
 	return nil
+}
+
+// jobs asks for the jobs. A component of a het job brings the others with --whole-hetjob, its first one without; with
+// "no" none does.
+func (q *query) jobs(ctx context.Context, c *client.Client) (*client.JobList, error) {
+	list, err := c.Jobs(ctx, q.q)
+	if err != nil || q.whole == "" || len(q.q.IDs) == 0 {
+		return list, err
+	}
+	if q.whole == "no" {
+		list.Jobs = slices.DeleteFunc(list.Jobs, func(j client.Job) bool {
+			ref := j.Spec.More().Het
+			return ref != nil && !slices.Contains(q.q.IDs, fmt.Sprint(j.ID)) &&
+				!slices.Contains(q.q.IDs, fmt.Sprintf("%d+%d", ref.Lead, ref.Offset))
+		})
+		return list, nil
+	}
+	more := q.q
+	for i := range list.Jobs {
+		if ref := list.Jobs[i].Spec.More().Het; ref != nil && !slices.Contains(more.IDs, fmt.Sprint(ref.Lead)) {
+			more.IDs = append(slices.Clone(more.IDs), fmt.Sprint(ref.Lead))
+		}
+	}
+	if len(more.IDs) == len(q.q.IDs) {
+		return list, nil
+	}
+	return c.Jobs(ctx, more)
 }

@@ -41,7 +41,12 @@ func (q *query) print(out *bufio.Writer, rows []report.AcctRow, f cmd.Flags) {
 	}
 	parsable := f.Has("parsable") || f.Has("parsable2")
 	if !f.Has("noheader") {
-		line(func(c *report.AcctColumn) string { return c.Name })
+		line(func(c *report.AcctColumn) string {
+			if most := max(c.Width, -c.Width); !parsable && len(c.Name) > most { // titles are cut without a mark
+				return c.Name[:most]
+			}
+			return c.Name
+		})
 		if !parsable {
 			line(func(c *report.AcctColumn) string { return strings.Repeat("-", max(c.Width, -c.Width)) })
 		}
@@ -54,12 +59,15 @@ func (q *query) print(out *bufio.Writer, rows []report.AcctRow, f cmd.Flags) {
 // showBlobs answers -B and --env-vars.
 func showBlobs(ctx context.Context, w *cmd.World, c *client.Client, q *query, env bool) int {
 	if len(q.q.IDs) == 0 {
-		w.Errorf("You need to specify a job id with this option.")
-		return slurm.ExitError
+		what := "job scripts"
+		if env {
+			what = "job environment"
+		}
+		return w.Complain(fatal(w, "When requesting %s you must also request specific jobs with the '-j' option.", what))
 	}
-	title, flag, get := "Batch Script for", "job_script", c.Script
+	title, flag, get := "Batch Script for %s", "job_script", c.Script
 	if env {
-		title, flag, get = "Environment used for", "job_env", c.Env
+		title, flag, get = "Environment used for %s (must be batch to display)", "job_env", c.Env
 	}
 	info, err := c.Cluster(ctx)
 	if err != nil {
@@ -68,8 +76,13 @@ func showBlobs(ctx context.Context, w *cmd.World, c *client.Client, q *query, en
 	flags, told := info.Settings["AccountingStoreFlags"]
 	kept := !told || slices.Contains(strings.Split(flags, ","), flag)
 	for _, id := range q.q.IDs {
-		fmt.Fprintf(w.Out, "%s %s\n%s\n", title, id, strings.Repeat("-", 80))
 		data, err := get(ctx, id)
+		if core.CodeOf(err) == core.NotFound { // as in Slurm, of a job that nobody knows nothing is said
+			if _, err := c.Job(ctx, id); core.CodeOf(err) == core.NotFound {
+				continue
+			}
+		}
+		fmt.Fprintf(w.Out, title+"\n%s\n", id, strings.Repeat("-", 80))
 		text := string(data)
 		switch {
 		case core.CodeOf(err) == core.NotFound || err == nil && (text == "" || !kept):

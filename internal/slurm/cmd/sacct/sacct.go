@@ -87,6 +87,9 @@ type query struct {
 	units   report.Units
 	only    []func(j *client.Job) bool // filters that the server does not know
 
+	whole     string // --whole-hetjob: yes, no or not said
+	elsewhere bool   // only jobs of other clusters are wanted
+
 	start, end time.Time // of the window; a zero start is the beginning of time
 	stateNames string
 }
@@ -111,6 +114,13 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case f.Has("usage"):
 		return w.PrintUsage(parser)
 	}
+	if len(f.Operands) > 0 {
+		w.Errorf("Unknown arguments:")
+		for _, word := range f.Operands {
+			w.Errorf(" %s", word)
+		}
+		return slurm.ExitError
+	}
 	q, err := newQuery(w, f)
 	if err != nil {
 		return w.Complain(err)
@@ -120,8 +130,12 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
-	if _, ok := w.OnlyOurs(ctx, c, f.List("clusters")); !ok {
-		return slurm.ExitError
+	if names := f.List("clusters"); len(names) > 0 { // of one that nobody knows there are no records
+		info, err := c.Cluster(ctx)
+		if err != nil {
+			return w.LoadFailed("slurm_load_ctl_conf error", err)
+		}
+		q.elsewhere = !slices.Contains(names, info.Name) && !slices.Contains(names, "all")
 	}
 	if f.Has("verbose") {
 		q.sayWindow(w)
@@ -191,7 +205,7 @@ func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
 	for _, id := range f.AllList("jobs") {
 		job, step, hasStep := strings.Cut(id, ".")
 		if job == "" || job[0] < '0' || job[0] > '9' {
-			return nil, fail(w, "Invalid job id: %s", id)
+			return nil, fatal(w, "Bad job/step specified: %s", id)
 		}
 		if job == "0" { // no filter by id
 			continue
@@ -220,10 +234,20 @@ func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
 		}
 		q.stateNames = strings.Join(names, ",")
 	}
+	if q.whole = strings.ToLower(f.Get("whole-hetjob")); f.Has("whole-hetjob") && q.whole != "yes" && q.whole != "no" {
+		if q.whole != "" {
+			return nil, fail(w, "Invalid --whole-hetjob value %q. Valid values: [yes|no].", f.Get("whole-hetjob"))
+		}
+		q.whole = "yes"
+	}
 	if err := q.setFilters(w, f); err != nil {
 		return nil, err
 	}
 	return q, q.setWindow(w, f)
+}
+
+func fatal(w *cmd.World, format string, args ...any) error {
+	return &slurm.Complaint{Lines: []string{w.Name + ": fatal: " + fmt.Sprintf(format, args...)}, Exit: slurm.ExitError}
 }
 
 func fail(w *cmd.World, format string, args ...any) error {
@@ -248,10 +272,10 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 			q.q.Users = []string{string(who.User)}
 		}
 	}
-	if err := q.checkQOS(ctx, w, c); err != nil {
+	if err := q.checkQOS(ctx, w, c); err != nil || q.elsewhere {
 		return nil, err
 	}
-	list, err := c.Jobs(ctx, q.q)
+	list, err := q.jobs(ctx, c)
 	if core.CodeOf(err) == core.NotFound {
 		list, err = &client.JobList{}, nil
 	}

@@ -17,7 +17,7 @@ func (q *query) setWindow(w *cmd.World, f cmd.Flags) error {
 		t, err := grammar.ParseMoment(f.Get(option), now, grammar.Recent)
 		if err != nil {
 			return t, &slurm.Complaint{
-				Lines: []string{"Invalid time specification (pos=0): " + f.Get(option)}, Exit: slurm.ExitError,
+				Lines: []string{cmd.BadMoment(f.Get(option), err)}, Exit: slurm.ExitError,
 			}
 		}
 		return t, nil

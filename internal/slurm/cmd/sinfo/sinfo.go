@@ -47,7 +47,6 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "local"},
 	{Long: "verbose", Short: 'v'},
 	{Long: "version", Short: 'V'},
-	{Long: "bg", Short: 'b'},
 	{Long: "help"},
 	{Long: "usage"},
 }}
@@ -69,7 +68,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if f.Has("iterate") {
 		n, err := strconv.Atoi(f.Get("iterate"))
 		if err != nil || n <= 0 {
-			w.Errorf("Error: --iterate=%s", f.Get("iterate"))
+			w.Errorf("Error: invalid entry for --iterate=%s", f.Get("iterate"))
 			return slurm.ExitError
 		}
 		every = time.Duration(n) * time.Second
@@ -119,6 +118,10 @@ func conflict(w *cmd.World, f cmd.Flags) error {
 	return nil
 }
 
+// validStates is the list that sinfo prints when it is given none of them.
+const validStates = "unknown,down,idle,allocated,?,mixed,future,drain,drained,draining,no_respond,reserved," +
+	"perfctrs,cloud,completing,powering_down,powered_down,power_down,powering_up,fail,maint,reboot,reboot^,unknown"
+
 func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
 	if err := conflict(w, f); err != nil {
 		return report.InfoQuery{}, err
@@ -133,7 +136,7 @@ func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
 	for _, word := range q.States {
 		for _, part := range strings.FieldsFunc(word, report.StateSign) {
 			if !report.ValidNodeState(part) {
-				return q, fail(w, "Bad state string: %q", word)
+				return q, fail(w, "Bad state string: %q\n%s: error: valid states: %s", word, w.Name, validStates)
 			}
 		}
 	}
@@ -149,9 +152,9 @@ func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
 	}
 	all := strings.EqualFold(f.Get("Format"), "all") || strings.EqualFold(f.Get("format"), "%all")
 	if f.Has("Format") && !all {
-		cols, err := column.ParseLongFormat(report.InfoFields, f.Get("Format"))
-		if err != nil {
-			return q, fail(w, "%s", strings.Replace(err.Error(), "job format", "node format", 1))
+		cols, bad := column.ParseLongFormat(report.InfoFields, f.Get("Format"))
+		for _, name := range bad {
+			w.Errorf("Invalid job format specification: %s", name)
 		}
 		q.Format = cols
 		return q, nil
@@ -161,10 +164,13 @@ func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
 	switch {
 	case all:
 		format = report.InfoAll
+	case format != "" && long:
+		return q, &slurm.Complaint{Exit: slurm.ExitError, Lines: []string{w.Name +
+			": fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry."}}
 	case format != "":
-	case f.Has("list-reasons") && long:
+	case f.Has("list-reasons") && long && !f.Has("Node"):
 		format = report.InfoReasonsLong
-	case f.Has("list-reasons"):
+	case f.Has("list-reasons") && !f.Has("Node"):
 		format = report.InfoReasons
 	case f.Has("summarize"):
 		format = report.InfoSummary
@@ -179,7 +185,7 @@ func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
 	}
 	cols, bad := column.ParseFormat(report.InfoFields, format)
 	for _, letter := range bad {
-		w.Errorf("Invalid node format specification: %s", letter)
+		fmt.Fprintf(w.Err, "Invalid node format specification: %s\n", letter)
 	}
 	q.Format = cols
 	return q, nil

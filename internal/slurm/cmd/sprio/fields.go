@@ -2,7 +2,6 @@ package sprio
 
 import (
 	"cmp"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -63,7 +62,7 @@ func (r *row) tres(value func(f *client.Factor) string) string {
 		}
 		f := list[i]
 		if r.Job == nil {
-			f.Points, f.Value = f.Weight, f.Weight
+			f.Points = f.Weight
 		}
 		words = append(words, name+"="+value(&f))
 	}
@@ -78,6 +77,14 @@ func ofPriority(value func(j *client.JobPriority) string) func(r *row) string {
 		}
 		return value(r.Job)
 	}
+}
+
+// normalPriority is a priority as a part of the largest one; one that somebody set is written as it is.
+func normalPriority(j *client.JobPriority) string {
+	if j.Fixed {
+		return strconv.FormatFloat(float64(j.Now), 'f', 7, 64)
+	}
+	return strconv.FormatFloat(float64(j.Now)/(1<<32), 'f', 14, 64)
 }
 
 func orderJobs[T cmp.Ordered](key func(j *client.JobPriority) T) func(a, b *row) int {
@@ -113,7 +120,7 @@ var fields = func() []column.Field[row] {
 		{Letter: 'u', Title: "USER", Value: ofPriority(func(j *client.JobPriority) string { return string(j.User) })},
 		{Letter: 'o', Title: "ACCOUNT", Value: ofPriority(func(j *client.JobPriority) string { return string(j.Project) })},
 		{Letter: 'n', Title: "QOSNAME", Value: ofPriority(func(j *client.JobPriority) string { return string(j.QOS) })},
-		{Letter: 'c', Title: "CLUSTER", Value: func(r *row) string { return r.Cluster }},
+		{Letter: 'c', Title: "CLUSTER", Value: func(r *row) string { return cmp.Or(r.Cluster, "(null)") }},
 		{
 			Letter: 'Y', Title: "PRIORITY",
 			Value:   ofPriority(func(j *client.JobPriority) string { return strconv.FormatUint(uint64(j.Now), 10) }),
@@ -121,7 +128,7 @@ var fields = func() []column.Field[row] {
 		},
 		{
 			Letter: 'y', Title: "PRIORITY",
-			Value:   ofPriority(func(j *client.JobPriority) string { return fmt.Sprintf("%.8f", float64(j.Now)/(1<<32)) }),
+			Value:   ofPriority(normalPriority),
 			Compare: orderJobs(func(j *client.JobPriority) uint32 { return j.Now }),
 		},
 		{Letter: 'S', Title: "SITE", Value: func(r *row) string {
@@ -143,7 +150,10 @@ var fields = func() []column.Field[row] {
 			return r.tres(func(f *client.Factor) string { return strconv.FormatFloat(f.Points, 'f', 0, 64) })
 		}},
 		{Letter: 't', Title: "TRES", Value: func(r *row) string {
-			return r.tres(func(f *client.Factor) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) })
+			if r.Job == nil { // as in Slurm, weights have no other form
+				return ""
+			}
+			return r.tres(func(f *client.Factor) string { return strconv.FormatFloat(f.Value, 'g', 2, 64) })
 		}},
 	}
 	for _, f := range []struct {

@@ -14,6 +14,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/manual"
 	"bireme.dev/bireme/internal/slurm/report/column"
 )
 
@@ -67,7 +68,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 // query is what the user wants to see.
 type query struct {
 	client.PrioritiesQuery
-	named    bool // jobs or users were named
+	named    bool // jobs were named
 	noRows   bool // a filter that nothing can match
 	noHeader bool
 	weights  bool
@@ -91,24 +92,25 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 	// -j takes its value with a blank as well, though it is optional: the operands are its.
 	words := cmd.SplitList(strings.Join(f.Operands, ","))
 	if len(words) > 0 && (!f.Has("jobs") || len(q.IDs) > 0) {
-		return nil, complaint("%s: error: Unrecognized option: %s", w.Name, f.Operands[0])
+		return nil, complaint("%s: error: Unrecognized option: %s\n%s", w.Name, f.Operands[0],
+			strings.TrimSuffix(manual.Of(w.Name, parser).Usage(), "\n"))
 	}
 	q.IDs = append(q.IDs, words...)
 	for _, id := range q.IDs {
 		if n, err := strconv.ParseUint(id, 10, 63); err != nil || n == 0 {
-			return nil, complaint("Invalid job id: %s", id)
+			return nil, complaint("%s: error: Invalid job id: %s", w.Name, id)
 		}
 	}
 	for _, name := range f.List("user") {
 		user, ok := cmd.FindUser(ctx, c, name)
 		if !ok {
-			w.Errorf("Invalid user: %s", name)
+			w.Errorf("Invalid user: %s\n", name)
 			q.noRows = q.noRows || len(q.Users) == 0
 			continue
 		}
 		q.Users, q.noRows = append(q.Users, user), false
 	}
-	q.named = len(q.IDs)+len(q.Users) > 0
+	q.named = len(q.IDs) > 0
 	return q, nil
 }
 
@@ -138,9 +140,6 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 	for _, letter := range bad {
 		w.Errorf("Invalid job format specification: %s", letter)
 	}
-	if len(bad) > 0 && format == q.format {
-		return slurm.ExitError
-	}
 	rows := q.rows(list, cluster.Name)
 	if q.named && len(rows) == 0 && !q.weights && !q.noRows {
 		fmt.Fprintln(w.Out, "Unable to find jobs matching user/id(s) specified")
@@ -153,6 +152,11 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 	}
 	if !q.noHeader {
 		out.Write(column.AppendHeader(nil, cols))
+	}
+	if key := column.BadSortKey(fields, q.sort); key != "" {
+		out.Flush()
+		w.Errorf("Invalid sort specification: %s", key)
+		return slurm.ExitError
 	}
 	for i := range rows {
 		out.Write(column.AppendRow(nil, cols, &rows[i]))
@@ -168,9 +172,9 @@ func (q *query) rows(list *client.PriorityList, cluster string) []row {
 	if q.noRows {
 		return nil
 	}
-	rows := make([]row, len(list.Jobs))
+	rows := make([]row, 0, len(list.Jobs))
 	for i := range list.Jobs {
-		rows[i] = row{Job: &list.Jobs[i], Cluster: cluster}
+		rows = append(rows, row{Job: &list.Jobs[i], Cluster: cluster})
 	}
 	keys, _ := column.SortKeys(fields, q.sort)
 	slices.SortStableFunc(rows, func(a, b row) int {
@@ -191,7 +195,7 @@ func (q *query) defaultFormat(weights []client.Factor) string {
 		format += " %.8u"
 	}
 	if q.norm {
-		format += " %.10y"
+		format += " %10y"
 	} else {
 		format += " %.10Y %.10S"
 	}
@@ -209,20 +213,21 @@ func (q *query) defaultFormat(weights []client.Factor) string {
 		}
 		if letter := at.letter; has {
 			if q.norm {
-				letter += 'a' - 'A'
+				format += " %10" + string(rune(letter+'a'-'A'))
+			} else {
+				format += " %.10" + string(rune(letter))
 			}
-			format += " %.10" + string(rune(letter))
 		}
 	}
 	switch {
 	case q.long && q.norm:
-		return format + " %.20t"
+		return format + " %20t"
 	case q.long:
 		return format + " %.11N %.20T"
 	case tres && q.norm:
 		return format + " %20t"
 	case tres:
-		return format + " %20T"
+		return format + " %.20T"
 	}
 	return format
 }

@@ -94,7 +94,7 @@ func TestTable(t *testing.T) {
 	}{
 		"normalized": {
 			list: tres, args: "-n -h",
-			out: "             13 main      0.00000247  0.0000000  1.0000000  0.5078000  0.1000000  0.0000000 " +
+			out: "             13 main      0.00000246 0.0000000  1.0000000  0.5078000  0.1000000  0.0000000  " +
 				"cpu=0.5             \n",
 		},
 		"resources":        {list: tres, args: "-h -o %i|%T|%t|%S|%N", out: "13|cpu=4000000|cpu=0.5|-5|3\n"},
@@ -114,16 +114,16 @@ func TestTable(t *testing.T) {
 			out: "Unable to find jobs matching user/id(s) specified\n",
 		},
 		"nothing waits": {list: &client.PriorityList{Weights: factors(0, 0, 0)}, args: "-o %i", out: "JOBID\n"},
-		"unknown user":  {args: "-u nosuchuser -o %i", out: "JOBID\n", err: "sprio: error: Invalid user: nosuchuser\n"},
+		"unknown user":  {args: "-u nosuchuser -o %i", out: "JOBID\n", err: "sprio: error: Invalid user: nosuchuser\n\n"},
 		"unknown letter": {
-			args: "-o %i%Z", err: "sprio: error: Invalid job format specification: Z\n", code: 1,
+			list: fixed, args: "-o %i%Z", err: "sprio: error: Invalid job format specification: Z\n", out: "JOBID%Z\n13%Z\n",
 		},
 		"another cluster": {
 			args: "-M zz", code: 1,
 			err: "sprio: error: No cluster 'zz' known by database.\nsprio: error: 'zz' can't be reached now, or it is an " +
 				"invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.\n",
 		},
-		"not an id": {args: "-j x", err: "Invalid job id: x\n", code: 1},
+		"not an id": {args: "-j x", err: "sprio: error: Invalid job id: x\n", code: 1},
 		"first come, first served": {
 			list: &client.PriorityList{}, code: 1,
 			err: "You are not running a supported priority plugin\n(priority/basic).\n" +

@@ -14,6 +14,8 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/manual"
 	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/report/column"
 )
@@ -33,15 +35,21 @@ type query struct {
 	steps      bool
 	stepIDs    []string
 	stepFormat string
-	document   *cmd.DocumentForm // of --json and --yaml; nil: a table
-	start      bool
-	room       int
-	every      time.Duration
-	single     string // the only job asked for
-	licenses   []string
+	// of -O, in the place of stepFormat
+	stepFormat2 string
+	document    *cmd.DocumentForm // of --json and --yaml; nil: a table
+	start       bool
+	room        int
+	every       time.Duration
+	single      string // the only job asked for
+	licenses    []string
 	// a pending job is listed once for each of its partitions
 	perPartition bool
 	verbose      bool
+	site         report.QueueSite
+	shown        map[core.PartitionName]bool // nil: all
+	all          bool                        // hidden partitions, too
+	tasks        []string                    // of arrays that -j names one by one
 }
 
 func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) (*query, error) {
@@ -53,6 +61,8 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 	}
 	q := &query{
 		noHeader: f.Has("noheader"), array: f.Has("array") || f.Has("array-unique") || w.Getenv("SQUEUE_ARRAY") != "",
+		site:  report.QueueSite{Group: cmd.GroupName},
+		all:   f.Has("all") || w.Getenv("SQUEUE_ALL") != "" && !f.Has("hide"),
 		steps: f.Has("steps"), stepIDs: f.List("steps"), start: f.Has("start"), room: grammar.ArrayText,
 		qos: cmd.SplitList(get("qos", "SQUEUE_QOS")), resv: f.List("reservation"), stamp: f.Has("long") && !f.Has("noheader"),
 	}
@@ -70,7 +80,7 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 	if f.Has("iterate") {
 		n, err := strconv.Atoi(f.Get("iterate"))
 		if err != nil || n <= 0 {
-			return nil, complaint(w, "Error: --iterate=%s", f.Get("iterate"))
+			return nil, complaint(w, "--iterate=%s\n", f.Get("iterate"))
 		}
 		q.every, q.stamp = time.Duration(n)*time.Second, true
 	}
@@ -86,13 +96,23 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 	case f.Has("steps") && len(q.stepIDs) == 0:
 		q.stepIDs = words
 	default:
-		return nil, complaint(w, "Unrecognized option: %s", f.Operands[0])
+		return nil, complaint(w, "Unrecognized option: %s\n%s", f.Operands[0],
+			strings.TrimSuffix(manual.Of(w.Name, parser).Usage(), "\n"))
 	}
 	for _, id := range q.q.IDs {
 		if !validID(id) {
 			return nil, complaint(w, "Invalid job id: %s", id)
 		}
+		if _, task, ok := strings.Cut(id, "_"); ok && task != "" {
+			q.tasks = append(q.tasks, id)
+		}
 	}
+	for _, id := range q.stepIDs {
+		if job, step, ok := strings.Cut(id, "."); !ok || !validID(job) || step == "" {
+			return nil, complaint(w, "Invalid job_step id: %s.??", job)
+		}
+	}
+	q.noRows = nothing(f, "states", "name", "jobs")
 	if len(q.q.IDs) == 1 {
 		q.single = q.q.IDs[0]
 	}
@@ -113,6 +133,73 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 		return nil, err
 	}
 	return q, q.setFormat(w, f)
+}
+
+// nothing reports whether one of some options was given a list without a word in it: as in Slurm nothing matches it.
+func nothing(f cmd.Flags, keys ...string) bool {
+	return slices.ContainsFunc(f.Values, func(v getopt.Value) bool {
+		return slices.Contains(keys, v.Key) && (v.Value != "" || v.Key != "jobs") && len(cmd.SplitList(v.Value)) == 0
+	})
+}
+
+// nameCluster finds the cluster's name, if a column shows it.
+func (q *query) nameCluster(ctx context.Context, c *client.Client) error {
+	if !slices.ContainsFunc(q.cols, func(c column.Column[report.QueueRow]) bool {
+		return c.Field != nil && c.Field.Name == "Cluster"
+	}) {
+		return nil
+	}
+	info, err := c.Cluster(ctx)
+	if err == nil {
+		q.site.Cluster = info.Name
+	}
+	return err
+}
+
+// hide leaves out the jobs of partitions that are hidden from the user, unless all or some partitions were asked for.
+func (q *query) hide(ctx context.Context, c *client.Client) error {
+	if q.all || q.single != "" || len(q.q.Partitions) > 0 {
+		return nil
+	}
+	info, err := c.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	known := len(info.Partitions)
+	if err := cmd.HidePartitions(ctx, c, info); err != nil || len(info.Partitions) == known {
+		return err
+	}
+	q.shown = map[core.PartitionName]bool{}
+	for i := range info.Partitions {
+		q.shown[info.Partitions[i].Name] = true
+	}
+	return nil
+}
+
+// isShown reports whether one of a job's partitions is not hidden.
+func (q *query) isShown(r *report.QueueRow) bool {
+	if q.shown == nil {
+		return true
+	}
+	for name := range strings.SplitSeq(string(r.Partition), ",") {
+		if q.shown[core.PartitionName(name)] {
+			return true
+		}
+	}
+	return false
+}
+
+// sortLetters are those that --sort knows.
+const sortLetters = "cdefghijlmnptuvzBCDGHIJLMNOPQSTUV"
+
+// badSort is the first letter of --sort that is no key, or "".
+func badSort(order string) string {
+	for _, letter := range order {
+		if !strings.ContainsRune(sortLetters+", +-#", letter) {
+			return string(letter)
+		}
+	}
+	return ""
 }
 
 // checkNodes complains of the first name that no node has.
@@ -239,16 +326,16 @@ func (q *query) setFormat(w *cmd.World, f cmd.Flags) error {
 	if format == "%all" {
 		format = allFields()
 	}
-	if long != "" {
-		cols, err := column.ParseLongFormat(report.QueueFields, long)
-		if err != nil {
-			return complaint(w, "%v", err)
-		}
-		q.cols = cols
+	if q.steps { // they have fields of their own; see steps.go
+		q.stepFormat, q.stepFormat2 = format, long
 		return nil
 	}
-	if q.steps {
-		q.stepFormat = format // steps have fields of their own; see steps.go
+	if long != "" && !f.Has("format") && (f.Has("Format") || w.Getenv("SQUEUE_FORMAT") == "") {
+		cols, bad := column.ParseLongFormat(report.QueueFields, long)
+		for _, name := range bad {
+			w.Errorf("Invalid job format specification: %s", name)
+		}
+		q.cols = cols
 		return nil
 	}
 	cols, bad := column.ParseFormat(report.QueueFields, format)

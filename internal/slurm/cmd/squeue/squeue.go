@@ -3,6 +3,7 @@ package squeue
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -140,6 +141,11 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 		line = column.AppendHeader(line[:0], q.cols)
 		out.Write(line)
 	}
+	if bad := badSort(q.sort); bad != "" {
+		out.Flush()
+		w.Errorf("Invalid sort specification: %s", bad)
+		return slurm.ExitError
+	}
 	for i := range rows {
 		line = column.AppendRow(line[:0], q.cols, &rows[i])
 		out.Write(line)
@@ -151,6 +157,9 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 func (q *query) load(ctx context.Context, c *client.Client) ([]report.QueueRow, error) {
 	if q.noRows {
 		return nil, nil
+	}
+	if err := cmp.Or(q.hide(ctx, c), q.nameCluster(ctx, c)); err != nil {
+		return nil, err
 	}
 	full := q.document != nil || q.q.History ||
 		column.NeedsFull(q.cols) || q.sortNeedsFull() || len(q.resv)+len(q.licenses) > 0
@@ -189,10 +198,10 @@ func (q *query) load(ctx context.Context, c *client.Client) ([]report.QueueRow, 
 		}
 	}
 	for i := range rows {
-		rows[i].Room = q.room
+		rows[i].Room, rows[i].Site = q.room, &q.site
 	}
-	if q.array {
-		rows = expand(rows)
+	if q.array || len(q.tasks) > 0 {
+		rows = q.expand(rows)
 	}
 	if q.perPartition {
 		rows = perPartition(rows)
@@ -223,6 +232,9 @@ func (q *query) wants(r *report.QueueRow) bool {
 	if !q.states.Match(r.State, r.Flags) {
 		return false
 	}
+	if !q.isShown(r) {
+		return false
+	}
 	if len(q.qos) > 0 && !slices.Contains(q.qos, string(r.QOS)) {
 		return false
 	}
@@ -232,20 +244,19 @@ func (q *query) wants(r *report.QueueRow) bool {
 	return len(q.resv) == 0 || slices.Contains(q.resv, r.Job.Spec.More().Reservation)
 }
 
-// expand makes a row of every task that an array's record stands for.
-func expand(rows []report.QueueRow) []report.QueueRow {
+// expand makes a row of every task that an array's record stands for; without -r of those that -j names.
+func (q *query) expand(rows []report.QueueRow) []report.QueueRow {
 	var out []report.QueueRow
 	for i := range rows {
-		if rows[i].Tasks == "" {
-			out = append(out, rows[i])
-			continue
-		}
 		a, err := grammar.ParseArray(rows[i].Tasks)
-		if err != nil {
+		if rows[i].Tasks == "" || err != nil || !q.array && slices.Contains(q.q.IDs, fmt.Sprint(rows[i].Base)) {
 			out = append(out, rows[i])
 			continue
 		}
 		for task := range a.Tasks.All() {
+			if !q.array && !slices.Contains(q.tasks, fmt.Sprintf("%d_%d", rows[i].Base, task)) {
+				continue
+			}
 			r, b := rows[i], *rows[i].Brief
 			b.Tasks, b.Task = "", int32(task)
 			r.Brief = &b

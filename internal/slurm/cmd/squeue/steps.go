@@ -34,6 +34,9 @@ func (q *query) showSteps(ctx context.Context, w *cmd.World, c *client.Client, o
 			cmp.Compare(a.Job.ID, b.Job.ID), cmp.Compare(stepRank(&a), stepRank(&b)))
 	})
 	cols, bad := column.ParseFormat(report.QueueStepFields, q.stepFormat)
+	if q.stepFormat2 != "" {
+		cols, bad = column.ParseLongFormat(report.QueueStepFields, q.stepFormat2)
+	}
 	for _, letter := range bad {
 		w.Errorf("Invalid job step format specification: %s", letter)
 	}

@@ -48,7 +48,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		return code
 	}
 	if f.Has("helpformat") {
-		table.PrintFieldNames(w.Out, fields)
+		table.PrintFieldNames(w.Out, fields, 17)
 		return 0
 	}
 	format := f.Get("format")
@@ -65,7 +65,8 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
-	if _, ok := w.OnlyOurs(ctx, c, f.List("clusters")); !ok {
+	named, ok := w.OnlyOurs(ctx, c, f.List("clusters"))
+	if !ok {
 		return slurm.ExitError
 	}
 	q := &query{
@@ -88,6 +89,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	}
 	out := bufio.NewWriter(w.Out)
 	defer out.Flush()
+	if named != "" {
+		fmt.Fprintf(out, "CLUSTER: %s\n", named)
+	}
 	table := table.Table[row]{
 		Columns: cols, NoHeader: f.Has("noheader"), Parsable: f.Has("parsable"), Parsable2: f.Has("parsable2"),
 	}
@@ -171,22 +175,25 @@ func (q *query) rows(list []client.Share, cluster string) (rows []row) {
 			below[parent] = append(below[parent], s)
 		}
 	}
-	add := func(s *client.Share, depth int) {
-		if q.wants(s) {
-			rows = append(rows, row{Share: s, Depth: depth, Cluster: cluster, ID: shareID(list, s)})
+	// A row stands below those of the accounts above it that are listed themselves.
+	add := func(s *client.Share, depth int) int {
+		if !q.wants(s) {
+			return depth
 		}
+		rows = append(rows, row{Share: s, Depth: depth, Cluster: cluster, ID: shareID(list, s)})
+		return depth + 1
 	}
-	var walk func(s *client.Share, depth int)
-	walk = func(s *client.Share, depth int) {
-		add(s, depth)
+	var walk func(s *client.Share, depth, level int)
+	walk = func(s *client.Share, depth, level int) {
+		depth = add(s, depth)
 		for _, u := range users[s.Project] {
-			add(u, depth+1)
+			add(u, depth)
 		}
-		if depth > len(list) {
+		if level > len(list) {
 			return
 		}
 		for _, k := range below[s.Project] {
-			walk(k, depth+1)
+			walk(k, depth, level+1)
 		}
 	}
 	root := &client.Share{Project: "root", Norm: 1, Effective: 1}
@@ -195,7 +202,7 @@ func (q *query) rows(list []client.Share, cluster string) (rows []row) {
 			root = &list[i]
 		}
 	}
-	walk(root, 0)
+	walk(root, 0, 0)
 	return rows
 }
 

@@ -75,16 +75,16 @@ func TestTable(t *testing.T) {
 		args, out, err string
 		code           int
 	}{
-		"accounts": {args: "-a -P -n -o account,user -A physics,chem", out: " physics|\n  physics|games\n  chem|\n"},
-		"users":    {args: "-U -a -P -n -o Account,User", out: " root|root\n  bench|root\n  physics|games\n"},
+		"accounts": {args: "-a -P -n -o account,user -A physics,chem", out: "physics|\n physics|games\n chem|\n"},
+		"users":    {args: "-U -a -P -n -o Account,User", out: "root|root\nbench|root\nphysics|games\n"},
 		"one user": {args: "-u games -U -p -h -o user,raws", out: "games|parent|\n"},
 		"figures": {
 			args: "-u games -U -P -n -o cluster,levelfs,effectvusage,normusage,grptresmins,fairshare",
 			out:  "anchor|2.500000|0.400000|0.250000|cpu=100,mem=7|0.000000\n",
 		},
-		"partitions": {args: "-m -U -n -P", out: " root|root||1|0.031250|0|0.000000|1.000000\n" +
-			"  bench|root||1|1.000000|62|0.000000|1.000000\n"},
-		"width":     {args: "-U -u games -n -o account%-5,user%7", out: "  ph+   games \n"},
+		"partitions": {args: "-m -U -n -P", out: "root|root||1|0.031250|0|0.000000|1.000000\n" +
+			"bench|root||1|1.000000|62|0.000000|1.000000\n"},
+		"width":     {args: "-U -u games -n -o account%-5,user%7", out: "phys+   games \n"},
 		"bad field": {args: "-o nope", err: "sshare: error: Invalid field requested: \"nope\"\n", code: 1},
 		"verbose": {
 			args: "-v -n -P -U -A none",
@@ -92,10 +92,10 @@ func TestTable(t *testing.T) {
 		},
 		"fields": {
 			args: "-e",
-			out: "Account             Cluster             EffectvUsage        FairShare          \n" +
-				"GrpTRESMins         GrpTRESRaw          ID                  LevelFS            \n" +
-				"NormShares          NormUsage           Partition           RawShares          \n" +
-				"RawUsage            TRESRunMins         User               \n",
+			out: "Account           Cluster           EffectvUsage      FairShare        \n" +
+				"GrpTRESMins       GrpTRESRaw        ID                LevelFS          \n" +
+				"NormShares        NormUsage         Partition         RawShares        \n" +
+				"RawUsage          TRESRunMins       User             \n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		return code
 	}
 	if f.Has("helpformat") {
-		table.PrintFieldNames(w.Out, fields)
+		table.PrintFieldNames(w.Out, fields, 19)
 		return 0
 	}
 	format := f.Get("format")

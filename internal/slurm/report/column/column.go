@@ -1,7 +1,6 @@
 package column
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,8 +60,7 @@ func ParseFormat[R any](fields []Field[R], format string) (cols []Column[R], bad
 			i++
 		}
 		c.Width, _ = strconv.Atoi(format[digits:i])
-		if i == len(format) {
-			literal(format[start:])
+		if i == len(format) { // a lone % at the end is dropped
 			break
 		}
 		if c.Field = byLetter(fields, format[i]); c.Field == nil {
@@ -87,8 +85,9 @@ func byLetter[R any](fields []Field[R], c byte) *Field[R] {
 }
 
 // ParseLongFormat reads --Format: name[:[.][width][text]][,…]. Without a colon a column is 20 wide; with one but no
-// width it is as wide as its value. The text is printed after it, blanks too.
-func ParseLongFormat[R any](fields []Field[R], format string) (cols []Column[R], err error) {
+// width it is as wide as its value. The text is printed after it, blanks too. bad are the names that are no field; as
+// in Slurm the others are printed nonetheless.
+func ParseLongFormat[R any](fields []Field[R], format string) (cols []Column[R], bad []string) {
 	for _, word := range strings.Split(format, ",") {
 		name, spec, sized := strings.Cut(word, ":")
 		if name = strings.TrimSpace(name); name == "" && spec == "" {
@@ -119,12 +118,12 @@ func ParseLongFormat[R any](fields []Field[R], format string) (cols []Column[R],
 			}
 		}
 		if c.Field == nil {
-			//lint:ignore ST1005 Slurm's own text
-			return nil, fmt.Errorf("Invalid job format specification: %s", name)
+			bad = append(bad, name)
+			continue
 		}
 		cols = append(cols, c)
 	}
-	return cols, nil
+	return cols, bad
 }
 
 // NeedsFull reports whether some column wants the whole record.
@@ -162,6 +161,16 @@ func SortKeys[R any](fields []Field[R], order string) (keys []func(a, b *R) int,
 		keys = append(keys, compare)
 	}
 	return keys, full
+}
+
+// BadSortKey is the first letter of --sort that is no field, or "". As in Slurm each letter is a key by itself.
+func BadSortKey[R any](fields []Field[R], order string) string {
+	for _, letter := range order {
+		if !strings.ContainsRune(", +-#", letter) && (letter > 'z' || byLetter(fields, byte(letter)) == nil) {
+			return string(letter)
+		}
+	}
+	return ""
 }
 
 // Fit sets the widths of columns that are as wide as their widest value.

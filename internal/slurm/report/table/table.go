@@ -128,13 +128,13 @@ func fitCell(v string, width int) string {
 	return fill + v
 }
 
-// PrintFieldNames answers --helpformat: the names of all fields, four on a line.
-func PrintFieldNames[R any](out io.Writer, fields []Field[R]) {
+// PrintFieldNames answers --helpformat: the names of all fields, four on a line, each so wide.
+func PrintFieldNames[R any](out io.Writer, fields []Field[R], width int) {
 	for i := range fields {
 		end := " "
 		if i%4 == 3 || i == len(fields)-1 {
 			end = "\n"
 		}
-		fmt.Fprintf(out, "%-19s%s", fields[i].Name, end)
+		fmt.Fprintf(out, "%-*s%s", width, fields[i].Name, end)
 	}
 }
