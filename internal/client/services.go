@@ -114,6 +114,24 @@ func (c *JobClient) Jobs(ctx context.Context, q JobsQuery) (*JobList, error) {
 	return c.jobPages(ctx, api+"/jobs", v, q.Limit)
 }
 
+// JobPages is Jobs page by page: there may be more jobs than fit in memory in full. The first page is asked for at once;
+// next gives the one after a page, nil after the last.
+func (c *JobClient) JobPages(ctx context.Context, q JobsQuery) (
+	first *JobList, next func(*JobList) (*JobList, error), err error,
+) {
+	v := q.values()
+	v.Set("view", "full")
+	next = func(l *JobList) (*JobList, error) {
+		if !l.More || l.Next == 0 {
+			return nil, nil
+		}
+		turn(v, l.Next, 0)
+		return get[JobList](ctx, c, api+"/jobs", v)
+	}
+	first, err = get[JobList](ctx, c, api+"/jobs", v)
+	return first, next, err
+}
+
 // jobPages puts pages together. Seq and Now are those of the first, so that a watch after it misses nothing.
 func (c *JobClient) jobPages(ctx context.Context, path string, v url.Values, limit int) (*JobList, error) {
 	out, err := get[JobList](ctx, c, path, v)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/server/servertest"
@@ -103,6 +105,53 @@ func start(t testing.TB, set ...string) (*servertest.Server, *caller) {
 		t.Fatal(err)
 	}
 	return s, &caller{t: t, http: s.Far(), url: s.Info.API, token: made.Token}
+}
+
+// TestLongListing: a listing of more than fits in a piece is written piece by piece, and is whole.
+func TestLongListing(t *testing.T) {
+	t.Parallel()
+	s, c := start(t)
+	const jobs = 60
+	for range jobs {
+		s.Submit(func(in *client.Submit) {
+			in.Spec.Hold, in.Spec.Extra = true, &core.Extra{Comment: strings.Repeat("c", 2000)}
+		})
+	}
+	var list struct {
+		Jobs []struct {
+			ID      int64 `json:"job_id"`
+			Comment string
+		}
+	}
+	if status, _ := c.do("GET", "/slurm/v0.0.43/jobs", "", &list); status != 200 || len(list.Jobs) != jobs {
+		t.Fatalf("%d: %d jobs", status, len(list.Jobs))
+	}
+	for _, j := range list.Jobs {
+		if j.ID == 0 || len(j.Comment) != 2000 {
+			t.Errorf("%+v", j)
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", c.url+"/slurm/v0.0.43/jobs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-SLURM-USER-TOKEN", c.token)
+	req.Header.Set("Accept", "application/yaml")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil || resp.ContentLength >= 0 || resp.Header.Get("Content-Type") != "application/yaml" {
+		t.Errorf("%v: %d bytes announced, %s", err, resp.ContentLength, resp.Header.Get("Content-Type"))
+	}
+	var doc struct {
+		Jobs []struct{ Comment string }
+	}
+	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Jobs) != jobs || len(doc.Jobs[jobs-1].Comment) != 2000 {
+		t.Errorf("YAML: %v, %d jobs", err, len(doc.Jobs))
+	}
 }
 
 var versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43"}

@@ -158,15 +158,39 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, reply *rest.Reply) {
 		w.WriteHeader(reply.Status)
 		return
 	}
-	if wantsYAML(r) {
-		y := &schema.YAML{}
-		reply.Document.Write(y)
-		send(w, reply.Status, "application/yaml", y.Out)
-		return
+	begun := false
+	kind := "application/json"
+	sink := func(piece []byte) {
+		if !begun {
+			begun = true
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(reply.Status)
+		}
+		if _, err := w.Write(piece); err != nil {
+			panic(http.ErrAbortHandler) // the caller has left: nobody wants the rest
+		}
 	}
-	j := &schema.JSON{}
-	reply.Document.Write(j)
-	send(w, reply.Status, "application/json", append(j.Out, '\n'))
+	var rest []byte
+	if wantsYAML(r) {
+		kind = "application/yaml"
+		y := &schema.YAML{Sink: sink}
+		reply.Document.Write(y)
+		rest = y.Out
+	} else {
+		j := &schema.JSON{Sink: sink}
+		reply.Document.Write(j)
+		rest = append(j.Out, '\n')
+	}
+	switch failed := reply.Failed(); {
+	case failed != nil && begun:
+		panic(http.ErrAbortHandler) // half a listing must not look like a whole one
+	case failed != nil:
+		a.write(w, r, failed)
+	case begun:
+		sink(rest)
+	default:
+		send(w, reply.Status, kind, rest)
+	}
 }
 
 func send(w http.ResponseWriter, status int, kind string, data []byte) {

@@ -20,22 +20,35 @@ func listJobs(c *Call) (*schema.Record, error) {
 	if err := c.unchanged("jobs"); err != nil {
 		return nil, err
 	}
-	list, err := c.api.Client.Jobs(c.Context, client.JobsQuery{History: true, Since: c.api.Now().Add(-cmd.MinJobAge)})
+	query := client.JobsQuery{History: true, Since: c.api.Now().Add(-cmd.MinJobAge)}
+	first, next, err := c.api.Client.JobPages(c.Context, query)
 	if err != nil {
 		return nil, err
 	}
-	return c.jobs(list.Jobs)
+	return c.jobPages(first, next)
 }
 
-// jobs is a listing. Jobs are converted while it is written: there may be many.
+// jobs is a listing.
 func (c *Call) jobs(list []client.Job) (*schema.Record, error) {
+	return c.jobPages(&client.JobList{Jobs: list}, func(*client.JobList) (*client.JobList, error) { return nil, nil })
+}
+
+// jobPages is a listing whose pages are asked for, and whose jobs are converted, while it is written: there may be many.
+func (c *Call) jobPages(list *client.JobList, next func(*client.JobList) (*client.JobList, error)) (
+	*schema.Record, error,
+) {
 	o, err := c.records()
 	if err != nil {
 		return nil, err
 	}
 	jobs := iter.Seq[*schema.Record](func(yield func(*schema.Record) bool) {
-		for i := range list {
-			if list[i].Spec != nil && !yield(report.JobRecord(&list[i], o)) {
+		for list != nil {
+			for i := range list.Jobs {
+				if list.Jobs[i].Spec != nil && !yield(report.JobRecord(&list.Jobs[i], o)) {
+					return
+				}
+			}
+			if list, c.broken = next(list); c.broken != nil {
 				return
 			}
 		}

@@ -43,12 +43,32 @@ type Call struct {
 	api      *API
 	warnings []schema.Note
 	cluster  *client.Cluster
+	broken   error // why a listing that is made while it is written is not whole
 }
 
 // Reply is an answer before it is written.
 type Reply struct {
 	Status   int
 	Document schema.Document
+	call     *Call // nil: the document is whole
+}
+
+// Failed gives the answer to give in place of one that turned out not to be whole while it was written; nil: it is
+// whole.
+func (r *Reply) Failed() *Reply {
+	if r.call == nil || r.call.broken == nil {
+		return nil
+	}
+	out := &Reply{Document: schema.Document{Version: r.Document.Version, Meta: r.Document.Meta}}
+	out.fail(r.call, r.call.broken)
+	out.Document.Body = schema.New(r.call.Endpoint.Reply)
+	return out
+}
+
+// fail makes it the answer to an error.
+func (r *Reply) fail(c *Call, err error) {
+	r.Status = StatusOf(err)
+	r.Document.Errors = ProblemsOf(err, c.Endpoint.Path)
 }
 
 // Endpoint is a line of the API's table.
@@ -76,14 +96,13 @@ func (e *Endpoint) Database() bool { return strings.HasPrefix(e.Path, "/slurmdb/
 // Do answers a call of an endpoint.
 func (a *API) Do(c *Call) *Reply {
 	c.api = a
-	out := &Reply{Status: http.StatusOK}
+	out := &Reply{Status: http.StatusOK, call: c}
 	body, err := (*schema.Record)(nil), c.checkQuery()
 	if err == nil {
 		body, err = c.Endpoint.handle(c)
 	}
 	if err != nil {
-		out.Status = StatusOf(err)
-		out.Document.Errors = ProblemsOf(err, c.Endpoint.Path)
+		out.fail(c, err)
 		if body == nil {
 			body = schema.New(c.Endpoint.Reply)
 		}

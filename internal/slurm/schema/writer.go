@@ -21,10 +21,25 @@ type Writer interface {
 	Null()
 }
 
+// Sink takes what a Writer has finished, piece by piece, so that a long document is never there as a whole. What is left
+// at the end is in Out.
+type Sink func(piece []byte)
+
+const pieceSize = 64 << 10
+
+func (s Sink) take(out []byte) []byte {
+	if s == nil || len(out) < pieceSize {
+		return out
+	}
+	s(out)
+	return out[:0]
+}
+
 // JSON writes JSON: compact, or indented as Slurm's commands do.
 type JSON struct {
 	Indent bool
 	Out    []byte
+	Sink   Sink // nil: all of it stays in Out
 	depth  int
 	inside bool // something was written at this depth
 	value  bool // a key has been written, its value follows
@@ -69,6 +84,7 @@ func (j *JSON) close(c byte) {
 	}
 	j.Out = append(j.Out, c)
 	j.inside = true
+	j.Out = j.Sink.take(j.Out)
 }
 
 // BeginObject implements Writer, as the other methods do.

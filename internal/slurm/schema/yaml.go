@@ -8,6 +8,7 @@ import (
 // YAML writes YAML in block style.
 type YAML struct {
 	Out   []byte
+	Sink  Sink // as of JSON
 	stack []yamlLevel
 	value bool // a key has been written, its value follows
 	dash  bool // a dash has been written, its item follows on the same line
@@ -66,6 +67,7 @@ func (y *YAML) close(empty string) {
 	if !top.begun {
 		y.scalar(empty)
 	}
+	y.Out = y.Sink.take(y.Out) // it ends with its line
 }
 
 func (y *YAML) Key(name string) {
