@@ -114,8 +114,8 @@ func (c *JobClient) Jobs(ctx context.Context, q JobsQuery) (*JobList, error) {
 	return c.jobPages(ctx, api+"/jobs", v, q.Limit)
 }
 
-// JobPages is Jobs page by page: there may be more jobs than fit in memory in full. The first page is asked for at once;
-// next gives the one after a page, nil after the last.
+// JobPages is Jobs page by page: there may be more jobs than fit in memory in full. The first page is asked for at
+// once; next gives the one after a page, nil after the last.
 func (c *JobClient) JobPages(ctx context.Context, q JobsQuery) (
 	first *JobList, next func(*JobList) (*JobList, error), err error,
 ) {

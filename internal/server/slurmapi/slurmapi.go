@@ -134,7 +134,7 @@ func (a *API) serve(e *rest.Endpoint, w http.ResponseWriter, r *http.Request, wh
 	return nil
 }
 
-// isHeavy reports whether a call is about much of the state or the history, whose answer is made as a whole in memory.
+// isHeavy reports whether a call is about much of the state or the history.
 func isHeavy(e *rest.Endpoint) bool {
 	return e.Database() || e.Method == http.MethodGet && !strings.Contains(e.Path, "/job/") &&
 		!strings.HasSuffix(e.Path, "/ping")

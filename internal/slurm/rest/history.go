@@ -88,13 +88,13 @@ func listHistory(c accounting) (*schema.Record, error) {
 		id, _, _ := strings.Cut(s, ".")
 		q.IDs = append(q.IDs, id)
 	}
-	list, err := c.api.Client.Jobs(c.Context, q)
+	first, next, err := c.api.Client.JobPages(c.Context, q)
 	if err != nil {
 		return nil, err
 	}
 	qos, keys := words(c.Query, "qos"), words(c.Query, "wckey")
 	resv, marks := words(c.Query, "reservation"), words(c.Query, "constraints")
-	list.Jobs = slices.DeleteFunc(list.Jobs, func(j client.Job) bool {
+	out := func(j client.Job) bool {
 		if j.Spec == nil {
 			return true
 		}
@@ -102,8 +102,8 @@ func listHistory(c accounting) (*schema.Record, error) {
 		return len(qos) > 0 && !has(qos, string(j.Spec.QOS)) || len(keys) > 0 && !has(keys, more.WCKey) ||
 			len(groups) > 0 && !slices.Contains(groups, j.Spec.GID) || len(resv) > 0 && !has(resv, more.Reservation) ||
 			len(marks) > 0 && !has(marks, more.Constraint.String())
-	})
-	return c.history(list, c.Query.Has("skip_steps") && c.Query.Get("skip_steps") != "false")
+	}
+	return c.history(&pages{first, next}, out, c.Query.Has("skip_steps") && c.Query.Get("skip_steps") != "false")
 }
 
 func showHistory(c accounting) (*schema.Record, error) {
@@ -118,15 +118,27 @@ func showHistory(c accounting) (*schema.Record, error) {
 	if err != nil || len(list.Jobs) == 0 {
 		return nil, badJobID(id)
 	}
-	return c.history(list, false)
+	return c.history(&pages{list: list}, func(j client.Job) bool { return j.Spec == nil }, false)
 }
 
-// history is a listing of jobs and their steps.
-func (c accounting) history(list *client.JobList, skipSteps bool) (*schema.Record, error) {
+// history is a listing of jobs and their steps, without those that are out.
+func (c accounting) history(p *pages, out func(client.Job) bool, skipSteps bool) (*schema.Record, error) {
 	o, err := c.records()
 	if err != nil {
 		return nil, err
 	}
+	jobs := p.each(c.Call, func(list *client.JobList) (records, error) {
+		list.Jobs = slices.DeleteFunc(list.Jobs, out)
+		rows, err := c.acctRows(list, o, skipSteps)
+		return slices.Values(report.AcctRecords(rows, o)), err
+	})
+	return schema.New("openapi_slurmdbd_jobs_resp").Set("jobs", jobs), nil
+}
+
+// acctRows are the rows of jobs and of their steps.
+func (c accounting) acctRows(list *client.JobList, o *report.RecordOptions, skipSteps bool) (
+	[]report.AcctRow, error,
+) {
 	byJob := map[core.JobID][]report.StepRow{}
 	if !skipSteps {
 		steps, err := cmd.Steps(c.Context, c.api.Client, list)
@@ -140,9 +152,6 @@ func (c accounting) history(list *client.JobList, skipSteps bool) (*schema.Recor
 	var rows []report.AcctRow
 	for i := range list.Jobs {
 		j := &list.Jobs[i]
-		if j.Spec == nil {
-			continue
-		}
 		steps := byJob[j.ID]
 		row := report.AcctRow{Job: j, Cluster: o.Cluster, Now: list.Now}
 		for k := range steps {
@@ -155,5 +164,5 @@ func (c accounting) history(list *client.JobList, skipSteps bool) (*schema.Recor
 			rows = append(rows, report.AcctRow{Job: j, Step: &steps[k], Cluster: o.Cluster, Now: list.Now})
 		}
 	}
-	return schema.New("openapi_slurmdbd_jobs_resp").Set("jobs", report.AcctRecords(rows, o)), nil
+	return rows, nil
 }

@@ -25,33 +25,60 @@ func listJobs(c *Call) (*schema.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.jobPages(first, next)
+	return c.jobPages(&pages{first, next})
+}
+
+// pages is a listing of jobs that comes in pages.
+type pages struct {
+	list *client.JobList
+	next func(*client.JobList) (*client.JobList, error) // nil: there is one page
+}
+
+// records are made while they are written: a listing may be long.
+type records = iter.Seq[*schema.Record]
+
+// each gives the records of all pages. A page is asked for, and its jobs are converted, when those before it are
+// written. If that fails, the answer is not whole.
+func (p *pages) each(c *Call, convert func(*client.JobList) (records, error)) records {
+	return func(yield func(*schema.Record) bool) {
+		for list := p.list; list != nil; {
+			var some records
+			if some, c.broken = convert(list); c.broken != nil {
+				return
+			}
+			for r := range some {
+				if !yield(r) {
+					return
+				}
+			}
+			if p.next == nil {
+				return
+			}
+			if list, c.broken = p.next(list); c.broken != nil {
+				return
+			}
+		}
+	}
 }
 
 // jobs is a listing.
 func (c *Call) jobs(list []client.Job) (*schema.Record, error) {
-	return c.jobPages(&client.JobList{Jobs: list}, func(*client.JobList) (*client.JobList, error) { return nil, nil })
+	return c.jobPages(&pages{list: &client.JobList{Jobs: list}})
 }
 
-// jobPages is a listing whose pages are asked for, and whose jobs are converted, while it is written: there may be many.
-func (c *Call) jobPages(list *client.JobList, next func(*client.JobList) (*client.JobList, error)) (
-	*schema.Record, error,
-) {
+func (c *Call) jobPages(p *pages) (*schema.Record, error) {
 	o, err := c.records()
 	if err != nil {
 		return nil, err
 	}
-	jobs := iter.Seq[*schema.Record](func(yield func(*schema.Record) bool) {
-		for list != nil {
+	jobs := p.each(c, func(list *client.JobList) (records, error) {
+		return func(yield func(*schema.Record) bool) {
 			for i := range list.Jobs {
 				if list.Jobs[i].Spec != nil && !yield(report.JobRecord(&list.Jobs[i], o)) {
 					return
 				}
 			}
-			if list, c.broken = next(list); c.broken != nil {
-				return
-			}
-		}
+		}, nil
 	})
 	return schema.New("openapi_job_info_resp").Set("jobs", jobs).Set("last_update", c.lastUpdate()).
 		Set("last_backfill", c.lastUpdate()), nil

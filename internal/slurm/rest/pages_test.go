@@ -13,13 +13,13 @@ import (
 	"bireme.dev/bireme/internal/slurm/schema"
 )
 
-// pages answers the native routes: three pages of jobs, of which the last may fail.
-type pages struct {
+// native answers the native routes: three pages of jobs, of which the last may fail.
+type native struct {
 	fails bool
 	ahead int // pages that were asked for
 }
 
-func (p *pages) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p *native) RoundTrip(r *http.Request) (*http.Response, error) {
 	status, body := http.StatusOK, "{}"
 	if r.URL.Path == "/api/v1/jobs" {
 		p.ahead++
@@ -27,11 +27,11 @@ func (p *pages) RoundTrip(r *http.Request) (*http.Response, error) {
 		case after == "2" && p.fails:
 			status, body = http.StatusForbidden, `{"error":{"code":"denied","message":"not any more"}}`
 		case after == "2":
-			body = `{"jobs":[{"id":3,"state":"pending","spec":{"name":"c","shape":{},"io":{},"from":{}}}]}`
+			body = `{"jobs":[{"id":3,"state":"pending","spec":{"name":"c","shape":{}}}]}`
 		case after == "1":
-			body = `{"jobs":[{"id":2,"state":"pending","spec":{"name":"b","shape":{},"io":{},"from":{}}}],"more":true,"next":2}`
+			body = `{"jobs":[{"id":2,"state":"pending","spec":{"name":"b","shape":{}}}],"more":true,"next":2}`
 		default:
-			body = `{"jobs":[{"id":1,"state":"pending","spec":{"name":"a","shape":{},"io":{},"from":{}}}],"more":true,"next":1}`
+			body = `{"jobs":[{"id":1,"state":"pending","spec":{"name":"a","shape":{}}}],"more":true,"next":1}`
 		}
 	}
 	return &http.Response{
@@ -40,12 +40,12 @@ func (p *pages) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// TestJobsComePageByPage: a page of a listing is asked for when the one before is written, and a listing that breaks off
-// is none.
+// TestJobsComePageByPage: a page of a listing is asked for when the one before is written, and a listing that breaks
+// off is none.
 func TestJobsComePageByPage(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{false, true} {
-		p := &pages{fails: fails}
+		p := &native{fails: fails}
 		c, err := client.New(client.Settings{Servers: []string{"http+insecure://bireme"}}, client.WithTransport(p))
 		if err != nil {
 			t.Fatal(err)

@@ -21,8 +21,8 @@ type Writer interface {
 	Null()
 }
 
-// Sink takes what a Writer has finished, piece by piece, so that a long document is never there as a whole. What is left
-// at the end is in Out.
+// Sink takes what a Writer has finished, piece by piece, so that a long document is never there as a whole. What is
+// left at the end is in Out.
 type Sink func(piece []byte)
 
 const pieceSize = 64 << 10
