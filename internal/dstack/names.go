@@ -43,6 +43,9 @@ func CheckName(name string) error { return checkName("run", name) }
 // CheckFleetName tells what is wrong with a fleet's name, or nil.
 func CheckFleetName(name string) error { return checkName("fleet", name) }
 
+// CheckOtherName tells what is wrong with the name of another thing of a configuration, or nil.
+func CheckOtherName(of, name string) error { return checkName(of, name) }
+
 func checkName(of, name string) error {
 	if !nameForm().MatchString(name) {
 		return core.Errorf(core.Invalid, "%q is not a %s name: 2 to 41 lower-case letters, digits and dashes, a "+

@@ -12,7 +12,6 @@ import (
 	"bireme.dev/bireme/internal/dstack"
 	"bireme.dev/bireme/internal/dstack/config"
 	"bireme.dev/bireme/internal/dstack/config/tree"
-	"bireme.dev/bireme/internal/dstack/convert"
 )
 
 func configCommand(a *app.App) *cobra.Command {
@@ -53,10 +52,7 @@ func validate(a *app.App, name string, src []byte, asJSON bool) error {
 	if config.IsProfiles(src) {
 		out, err = config.ReadProfiles(src)
 	} else {
-		var c *config.Configuration
-		if c, err = config.Read(src); err == nil {
-			out, err = c, checkName(c)
-		}
+		out, err = config.ReadNamed(src, checkName)
 	}
 	var faults config.Faults
 	switch {
@@ -116,9 +112,12 @@ func withF(command string) string {
 }
 
 // checkName checks the name that a configuration gives itself, which its form allows more of than a server takes.
-func checkName(c *config.Configuration) error {
-	if c.Kind == config.KindFleet {
-		return convert.NameOf(c, dstack.CheckFleetName)
+func checkName(kind config.Kind, name string) error {
+	switch kind {
+	case config.KindFleet:
+		return dstack.CheckFleetName(name)
+	case config.KindVolume, config.KindGateway:
+		return dstack.CheckOtherName(string(kind), name)
 	}
-	return convert.NameOf(c, dstack.CheckName)
+	return dstack.CheckName(name)
 }

@@ -23,6 +23,16 @@ func Read(src []byte) (*Configuration, error) {
 	return r.result(root)
 }
 
+// ReadNamed is Read, and what check says of the name that the configuration gives itself is among the faults.
+func ReadNamed(src []byte, check func(kind Kind, name string) error) (*Configuration, error) {
+	root, f := tree.ParseYAML(src)
+	if f != nil {
+		return nil, syntax(f)
+	}
+	r := &reader{check: check}
+	return r.result(root)
+}
+
 // ReadJSON reads a configuration of a request, in the form that clients send, old ones included. The error is Faults.
 // Keys that are not known are taken where they say nothing.
 func ReadJSON(src []byte) (*Configuration, error) {
@@ -89,6 +99,11 @@ func (r *reader) configuration(n *tree.Node) *Configuration {
 	}
 	if c.Kind.IsRun() {
 		c.Additions = additionReader{r}.additions(f, &c.Policy().Tags)
+	}
+	if v := n.Get("name"); r.check != nil && v != nil && c.Name() != "" {
+		if err := r.check(c.Kind, c.Name()); err != nil {
+			r.fail(v, f.p.key("name"), typeValue, "%s", err)
+		}
 	}
 	f.done()
 	if c.Kind.IsRun() && len(r.faults) == 0 {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -109,4 +110,22 @@ func valueAt(t *testing.T, text []byte, key string) string {
 		}
 	}
 	return string(at)
+}
+
+// TestNames: a name that no server would take is one of the faults, at its place.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	check := func(kind Kind, name string) error { return fmt.Errorf("%s %s is taken", kind, name) }
+	for text, want := range map[string]string{
+		"type: task\nnmae: x\nname: one\nnodes: 0\nimage: x\n": "line 3, column 7: task.name: task one is taken\n" +
+			"line 4, column 8: task.nodes: must be at least 1, not 0\n" +
+			"line 2, column 1: task.nmae: unknown key; did you mean name?",
+		"name: two\ntype: dev-environment\n": "line 1, column 7: dev-environment.name: dev-environment two is taken",
+		"type: task\nimage: x\n":             "",
+	} {
+		_, err := ReadNamed([]byte(text), check)
+		if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
+			t.Errorf("%s\n%s", text, got)
+		}
+	}
 }

@@ -12,9 +12,10 @@ import (
 // reader collects faults while a tree is read. Its methods give the zero value for what is wrong.
 type reader struct {
 	faults  []Fault
-	unknown []Fault // unknown keys are told last
-	lenient bool    // unknown keys that say nothing (null, false, empty) are dropped
-	request bool    // what a client has completed: its arguments and paths
+	unknown []Fault                            // unknown keys are told last
+	lenient bool                               // unknown keys that say nothing (null, false, empty) are dropped
+	request bool                               // what a client has completed: its arguments and paths
+	check   func(kind Kind, name string) error // of the configuration's name; nil: any will do
 }
 
 // fail notes a fault at n.

@@ -99,12 +99,12 @@ func (r runReader) groups(n *tree.Node, p *path, each func(*tree.Node, *path)) {
 		if g.Form != tree.Mapping {
 			continue
 		}
-		name := groupName("", i)
+		name, at := groupName("", i), g
 		if v := g.Get("name"); v != nil && v.Form != tree.Null {
-			name = v.Plain()
+			name, at = v.Plain(), v
 		}
 		if seen[name] {
-			r.fail(g, p.at(i).key("name"), typeValue, "%s is the name of an earlier group", tree.Quote(name))
+			r.fail(at, p.at(i).key("name"), typeValue, "%s is the name of an earlier group", tree.Quote(name))
 		}
 		seen[name] = true
 		each(g, p.at(i))

@@ -185,7 +185,7 @@ func unknownVariable(of, name string) error {
 	ns, key, _ := strings.Cut(name, ".")
 	switch {
 	case of == inCommands && ns == "env":
-		return fmt.Errorf("${{ %s }}: commands write $%s", tree.Clip(name), tree.Clip(key))
+		return fmt.Errorf("${{ %s }}: commands do not know it; write $%s", tree.Clip(name), tree.Clip(key))
 	case of == inCommands && ns == "secrets":
 		return fmt.Errorf("${{ %s }}: put it in env, commands then write its variable", tree.Clip(name))
 	case ns == "env":

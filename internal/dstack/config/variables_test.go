@@ -95,7 +95,7 @@ func TestVariablesRefused(t *testing.T) {
 		},
 		{
 			"commands: ['echo ${{ env.A }}']",
-			"commands write $A",
+			"commands do not know it; write $A",
 		},
 		{
 			"commands: ['echo ${{ secrets.A }}']",
