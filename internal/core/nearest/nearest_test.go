@@ -7,7 +7,7 @@ func TestWord(t *testing.T) {
 	known := []string{"qos", "mem", "time", "partition", "ntasks"}
 	for got, want := range map[string]string{
 		"foo": "", "mam": "mem", "tiem": "time", "TIM": "time", "partion": "partition", "ntask": "ntasks", "p": "",
-		"par": "partition",
+		"par":      "partition",
 		"nonsense": "",
 	} {
 		if w := Word(got, known); w != want {
