@@ -45,4 +45,12 @@ func TestSecretsOfARun(t *testing.T) {
 		j.Termination() != core.EndContainer {
 		t.Errorf("%q, %s", j.Message, j.Termination())
 	}
+	named := map[string]any{
+		"run": "named", "config": "type: task", "script": "#!/bin/sh\ntrue\n",
+		"env": []string{"A=${{ secrets.other }}"}, "spec": map[string]any{"project": "default"},
+	}
+	if _, err := s.Call("POST", "/api/v1/jobs", "", named, nil); err == nil ||
+		!strings.Contains(err.Error(), `there is no secret "other" in project default`) {
+		t.Errorf("a run with a secret that is not there: %v", err)
+	}
 }

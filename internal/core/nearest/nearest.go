@@ -3,8 +3,8 @@ package nearest
 
 import "strings"
 
-// Word gives the word of known that a typing mistake may have turned into got, in any case, else the only one that begins
-// with it, or "". The first of several that are equally near is taken.
+// Word gives the word of known that a typing mistake may have turned into got, in any case, else the only one that
+// begins with it, or "". The first of several that are equally near is taken.
 func Word(got string, known []string) string {
 	best, bestAt := "", 3 // more than two edits is another word, and so is one of which not half is left
 	for _, k := range known {

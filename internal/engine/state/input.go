@@ -20,7 +20,8 @@ type Submit struct {
 	Config []byte     // blob of Run.Config
 	Strict bool       // refuse what can never start instead of letting it wait
 	// FailUnfit records a request that no node could ever serve as a job that failed, in place of refusing it.
-	FailUnfit bool `json:",omitempty"`
+	FailUnfit bool   `json:",omitempty"`
+	Tried     string `json:",omitempty"` // what the record of such a job says beside the refusal
 	// Site: the site's own plug-ins have decided on it, and may have set what only administrators may ask for.
 	Site bool `json:",omitempty"`
 	// Components are those of a het job after the first, which is Spec: each becomes a job, with the ids that follow.

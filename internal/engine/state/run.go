@@ -99,7 +99,11 @@ func (in *Submit) submitUnfit(s *State, refusal error) (*Submitted, error) {
 	j := &core.Job{Spec: in.Spec, Submit: s.rec.Now(), Eligible: s.rec.Now()}
 	in.enqueue(s, j)
 	edit := s.jobs.Edit(j)
-	edit.End(core.Failed, core.ReasonNoCapacity, refusal.Error())
+	message := refusal.Error()
+	if in.Tried != "" {
+		message += "; " + in.Tried
+	}
+	edit.End(core.Failed, core.ReasonNoCapacity, message)
 	edit.Commit()
 	return &Submitted{ID: j.ID}, nil
 }

@@ -192,8 +192,12 @@ func TestRunsThatCannotStart(t *testing.T) {
 	t.Parallel()
 	s, ada, _ := cluster(t)
 	for name, x := range map[string]struct{ change, message, text string }{
-		"vast":    {`{"resources": {"cpu": 5000, "memory": "1GB..", "disk": "1GB.."}}`, "no capacity", ""},
+		"vast": {
+			`{"resources": {"cpu": 5000, "memory": "1GB..", "disk": "1GB.."}}`, "no capacity", "n1 has 4 of 5000 CPUs",
+		},
+		"gpus":    {`{"resources": {"gpu": "H100:2", "memory": "1TB.."}}`, "no capacity", " memory, 0 of 2 such GPUs"},
 		"nowhere": {`{"fleets": ["elsewhere"]}`, "no fleets", "No matching fleet found"},
+		"nosuch":  {`{"fleets": ["elsewhere"]}`, "no fleets", "n1 is in none of the fleets"},
 		"cloudy":  {`{"backends": ["aws"]}`, "no fleets", "backend_aws"},
 	} {
 		run := apply(ada, spec(name, x.change), false)

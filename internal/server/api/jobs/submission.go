@@ -19,6 +19,7 @@ type submission struct {
 	nul      bool   // some text holds a NUL byte
 
 	failUnfit bool   // see Foreign
+	tried     string // likewise
 	told      string // what the site's plug-ins have to say to the submitter, lines
 }
 

@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/jsontext"
+	"bireme.dev/bireme/internal/dstack/secrets"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/api/call"
@@ -72,12 +73,13 @@ func (a *Submissions) Submit(w http.ResponseWriter, r *http.Request, who *call.C
 // Foreign is a submission that another front end's handler has made, with what only such a handler may ask for.
 type Foreign struct {
 	client.Submit
-	FailUnfit bool // see state.Submit
+	FailUnfit bool   // see state.Submit
+	Tried     string // likewise
 }
 
 // Take admits a job as Submit does, under the same limits and rights.
 func (a *Submissions) Take(r *http.Request, who *call.Caller, f *Foreign) (*state.Submitted, error) {
-	s := &submission{Submit: f.Submit, script: []byte(f.Script), failUnfit: f.FailUnfit}
+	s := &submission{Submit: f.Submit, script: []byte(f.Script), failUnfit: f.FailUnfit, tried: f.Tried}
 	for _, e := range f.Env {
 		s.nul = s.nul || strings.IndexByte(e, 0) >= 0
 		s.env = append(append(s.env, e...), 0)
@@ -103,6 +105,7 @@ func (a *Submissions) take(r *http.Request, who *call.Caller, s *submission) (*s
 	in := &state.Submit{
 		By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Files: s.Files,
 		Strict: s.Strict || a.Settings().Jobs.StrictSubmit, FailUnfit: s.failUnfit,
+		Tried: s.tried,
 	}
 	in.Groups = a.groupsOf(spec.UID, true)
 	if s.Key != "" {
@@ -129,6 +132,9 @@ func (a *Submissions) take(r *http.Request, who *call.Caller, s *submission) (*s
 		spec.Extra.Files = a.hashOf(s.Files)
 	}
 	if s.Run != "" {
+		if err := a.checkSecrets(s); err != nil {
+			return nil, err
+		}
 		in.Run = &core.Run{Name: s.Run, ID: call.NewRunID(), User: spec.User, Project: spec.Project, Wire: s.RunSpec}
 		if s.Config != "" {
 			in.Config = []byte(s.Config)
@@ -166,6 +172,24 @@ func (a *Submissions) take(r *http.Request, who *call.Caller, s *submission) (*s
 		}
 	}
 	return reply, nil
+}
+
+// checkSecrets refuses a run that names a secret which its project does not have. What was there may be gone when the
+// run starts: it fails then.
+func (a *Submissions) checkSecrets(s *submission) error {
+	names, err := secrets.Names(s.env)
+	if err != nil {
+		return core.Errorf(core.Invalid, "%s", err.Error())
+	}
+	project := string(s.Spec.Project)
+	snap := a.Engine.Snapshot()
+	for _, name := range names {
+		if _, ok := snap.Credential(core.SecretCredential, project, name); !ok && project != "" {
+			return core.Errorf(core.Invalid, "there is no secret %q in project %s; `bireme secret set %s VALUE` makes it", name,
+				project, name)
+		}
+	}
+	return nil
 }
 
 // answerSubmit writes a client.Submitted.

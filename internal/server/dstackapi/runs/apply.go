@@ -239,7 +239,11 @@ func (l *look) submission(s *convert.Spec, name string, raw []byte) (*jobs.Forei
 	if sub.Files, err = l.files(s, name); err != nil {
 		return nil, err
 	}
-	return &jobs.Foreign{Submit: *sub, FailUnfit: true}, nil
+	f := &jobs.Foreign{Submit: *sub, FailUnfit: true}
+	if l.v.SeesNodes() {
+		f.Tried = s.Tried(at)
+	}
+	return f, nil
 }
 
 // secret checks that a secret of the project is there. Its value is put in where the job starts.
