@@ -114,10 +114,9 @@ func withF(command string) string {
 // checkName checks the name that a configuration gives itself, which its form allows more of than a server takes.
 func checkName(kind config.Kind, name string) error {
 	switch kind {
-	case config.KindFleet:
-		return dstack.CheckFleetName(name)
-	case config.KindVolume, config.KindGateway:
+	case config.KindFleet, config.KindVolume, config.KindGateway:
 		return dstack.CheckOtherName(string(kind), name)
+	default:
+		return dstack.CheckName(name)
 	}
-	return dstack.CheckName(name)
 }
