@@ -223,7 +223,7 @@ func (r *restoreCommand) place(ctx context.Context, m *backup.Manifest, work str
 		return err
 	case len(faults) > 0:
 		return core.Errorf(core.Invalid, "the database in the backup is damaged: %s; take another", faults[0])
-	case facts.Schema > facts.Known:
+	case facts.Oldest > facts.Known:
 		return core.Errorf(
 			core.Invalid,
 			"the backup is of a newer version (schema %d, this program knows up to %d): use biremed %s "+

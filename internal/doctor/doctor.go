@@ -90,6 +90,7 @@ type Store struct {
 	Name          string // file, or "PostgreSQL"
 	Shared        bool   // by several servers, one of which leads
 	Schema, Known int64
+	Oldest        int64 // the oldest schema whose programs may write
 	Seq, NextJob  int64
 	Holder        string
 	Left          time.Duration // until the lease ends
@@ -114,9 +115,14 @@ func (r *Report) Store(s Store) {
 	case s.Schema == 0:
 		r.add(Warn, "store", "start the server once, or restore a backup", "%s is empty: no server has used it", s.Name)
 		return
-	case s.Schema > s.Known:
+	case s.Oldest > s.Known:
 		r.add(Fail, "store", "use the newer version here as well", "%s has schema %d, this program knows up to %d", s.Name,
 			s.Schema, s.Known)
+	case s.Schema > s.Known:
+		r.add(
+			Warn, "store", "use the newer version here as well",
+			"%s has schema %d of a newer version, which this one (%d) may write", s.Name, s.Schema, s.Known,
+		)
 	case s.Schema < s.Known:
 		r.add(
 			Warn,

@@ -47,7 +47,8 @@ func TestFindings(t *testing.T) {
 	}{
 		"store":             {store(func(*Store) {}), OK, "a leads"},
 		"damaged":           {store(func(s *Store) { s.Faults = []string{"page 7"} }), Fail, "biremed restore"},
-		"newer schema":      {store(func(s *Store) { s.Schema = 13 }), Fail, "knows up to 12"},
+		"newer schema":      {store(func(s *Store) { s.Schema, s.Oldest = 13, 13 }), Fail, "knows up to 12"},
+		"newer additions":   {store(func(s *Store) { s.Schema, s.Oldest = 13, 12 }), Warn, "may write"},
 		"older schema":      {store(func(s *Store) { s.Schema = 11 }), Warn, "brings it to 12"},
 		"empty store":       {store(func(s *Store) { s.Schema = 0 }), Warn, "no server has used it"},
 		"nobody leads":      {store(func(s *Store) { s.Left = -time.Hour }), Fail, "ended 1h0m0s ago"},

@@ -211,5 +211,5 @@ CREATE TABLE probe (
 	data BLOB NOT NULL
 );
 
--- Which migrations were run.
-CREATE TABLE migrations (number BIGINT PRIMARY KEY, name TEXT NOT NULL);
+-- Which migrations were run. oldest is the oldest schema whose programs may write after one; 0: those that know it.
+CREATE TABLE migrations (number BIGINT PRIMARY KEY, name TEXT NOT NULL, oldest BIGINT NOT NULL DEFAULT 0);

@@ -91,11 +91,31 @@ func TestSchema(t *testing.T) {
 func TestNewerSchema(t *testing.T) {
 	t.Parallel()
 	e, _ := raw(t)
-	if _, err := e.writer.run(`INSERT INTO migrations VALUES (99, 'from the future')`); err != nil {
-		t.Fatal(err)
+	facts, err := sqlstore.Inspect(t.Context(), e)
+	if err != nil || facts.Oldest != facts.Schema || facts.Schema != facts.Known {
+		t.Fatalf("facts of a new database: %+v, %v", facts, err)
 	}
+	known := facts.Known
+	add := func(number, oldest int64) {
+		t.Helper()
+		if _, err := e.writer.run(`INSERT INTO migrations VALUES ($1, 'from the future', $2)`, number, oldest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(known+1, known) // it only added something
+	if err := sqlstore.Migrate(t.Context(), e); err != nil {
+		t.Errorf("a database that the program may write: %v", err)
+	}
+	if facts, err := sqlstore.Inspect(t.Context(), e); err != nil || facts.Oldest != known || facts.Schema != known+1 {
+		t.Errorf("facts of a database that the program may write: %+v, %v", facts, err)
+	}
+	add(known+2, known+2)
+	add(known+3, known) // does not help: the one before excludes us
 	if err := sqlstore.Migrate(t.Context(), e); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("got %v, want a hint to use a newer program", err)
+	}
+	if facts, err := sqlstore.Inspect(t.Context(), e); err != nil || facts.Oldest != known+2 {
+		t.Errorf("facts of a database that the program may not write: %+v, %v", facts, err)
 	}
 }
 

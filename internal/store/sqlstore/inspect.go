@@ -10,6 +10,7 @@ import (
 type Facts struct {
 	Schema  int64  // of the database; 0: it is empty
 	Known   int64  // the newest schema of this program
+	Oldest  int64  // the oldest schema whose programs may write; at most Known: this one may
 	Seq     int64  // of the last event
 	NextJob int64  // the id that the next job gets
 	Holder  string // who led last
@@ -34,6 +35,13 @@ func Inspect(ctx context.Context, e Engine) (f Facts, err error) {
 		}
 		if err := queryRow(tx, `SELECT COALESCE(MAX(number), 0) FROM migrations`, nil, &f.Schema); err != nil {
 			return err
+		}
+		f.Oldest = f.Schema
+		if f.Known < f.Schema {
+			var err error
+			if f.Oldest, err = oldestWriter(tx, f.Known); err != nil {
+				return err
+			}
 		}
 		err := queryRow(tx, `SELECT seq, next_job, holder, epoch, expires - `+d.Clock+`, `+d.Clock+` FROM leader`, nil,
 			&f.Seq, &f.NextJob, &f.Holder, &f.Epoch, &f.Left, &f.Now)
