@@ -121,7 +121,8 @@ func (e *examination) store(ctx context.Context, cfg *config.Config) {
 		return
 	}
 	s := doctor.Store{
-		Name: "PostgreSQL", Schema: facts.Schema, Known: facts.Known, Oldest: facts.Oldest, Seq: facts.Seq, NextJob: facts.NextJob,
+		Name: "PostgreSQL", Schema: facts.Schema, Known: facts.Known, Oldest: facts.Oldest,
+		Seq: facts.Seq, NextJob: facts.NextJob,
 		Holder: facts.Holder, Left: time.Duration(facts.Left) * time.Microsecond, Clock: time.UnixMicro(facts.Now),
 		Read: time.Now(), Faults: faults,
 	}

@@ -124,7 +124,8 @@ func (a *Agent) hello(run []wire.Key, ended []wire.Exited) *wire.NodeHello {
 		h.Containment += " without " + strings.Join(missing, ", ")
 	}
 	return &wire.NodeHello{
-		Protocol: wire.AgentProtocol, Version: a.opt.Version, Node: a.id.name, Hardware: a.machine.Hardware, Host: h,
+		Protocol: wire.AgentProtocol, Oldest: wire.OldestAgentProtocol, Version: a.opt.Version, Node: a.id.name,
+		Hardware: a.machine.Hardware, Host: h,
 		Features: a.opt.Features, Fleet: a.opt.Fleet, Running: run, Ended: ended, Now: core.At(time.Now()),
 		Trust: a.id.trusts(),
 	}
@@ -136,9 +137,10 @@ func (s *session) welcome(f wire.Frame, ended []wire.Exited) error {
 	if err := f.Decode(&w); err != nil {
 		return err
 	}
-	if w.Protocol != 0 && w.Protocol != wire.AgentProtocol {
-		return core.Errorf(core.Invalid, "the server speaks version %d of the agents' protocol, this agent %d",
-			w.Protocol, wire.AgentProtocol)
+	if w.Protocol != 0 {
+		if _, err := wire.Agree(0, w.Protocol); err != nil {
+			return err
+		}
 	}
 	a := s.a
 	a.up.Learn(w.Servers)

@@ -11,8 +11,30 @@ import (
 // the keeper's own messages (see keeper.go): the agent adds what only the node knows and passes them on. AckExit from
 // the server means that these ends are durable.
 
-// AgentProtocol is the version of the stream. A server speaks this one and the one before.
-const AgentProtocol = 1
+// AgentProtocol is the newest version of the stream that this program speaks, OldestAgentProtocol the oldest. Both ends
+// speak the newest that both know, so servers and agents of neighboring releases work together, whichever is newer.
+const (
+	AgentProtocol       = 1
+	OldestAgentProtocol = 1
+)
+
+// Agree returns the version of the stream to speak with an end that knows those from oldest to newest; oldest is 0 for
+// one that says only which it speaks.
+func Agree(oldest, newest int) (int, error) {
+	return agree(oldest, newest, OldestAgentProtocol, AgentProtocol)
+}
+
+func agree(oldest, newest, ourOldest, ourNewest int) (int, error) {
+	if oldest == 0 {
+		oldest = newest
+	}
+	v := min(newest, ourNewest)
+	if v < max(oldest, ourOldest) {
+		return 0, core.Errorf(core.Invalid, "the other end speaks versions %d to %d of the agents' protocol, this one "+
+			"%d to %d: update the older of the two", oldest, newest, ourOldest, ourNewest)
+	}
+	return v, nil
+}
 
 // Paths of the streams on the server.
 const (
@@ -36,7 +58,8 @@ const (
 
 // NodeHello says who the agent is and what runs. Ended steps are those whose exit the server has not acknowledged.
 type NodeHello struct {
-	Protocol int           `json:"protocol"`
+	Protocol int           `json:"protocol"`         // the newest version of the stream it speaks
+	Oldest   int           `json:"oldest,omitempty"` // and the oldest; 0: no other
 	Version  string        `json:"version"`
 	Node     core.NodeName `json:"node"`
 	Hardware core.Hardware `json:"hardware"`
@@ -51,7 +74,7 @@ type NodeHello struct {
 
 // Welcome gives the agent its settings.
 type Welcome struct {
-	Protocol  int           `json:"protocol"`
+	Protocol  int           `json:"protocol"` // the version that is spoken from here on
 	Version   string        `json:"version"`
 	Cluster   string        `json:"cluster"`
 	Heartbeat time.Duration `json:"heartbeat"`

@@ -33,6 +33,8 @@ type conn struct {
 	ctx  context.Context
 	stop context.CancelCauseFunc
 
+	protocol int // the version of the stream that both ends speak, from the hello on
+
 	reports chan report // to settle, in the order they were sent to the engine
 	// The reader's own:
 	beats int64                    // heartbeats received
@@ -146,8 +148,8 @@ func (k *conn) hello() (*wire.NodeHello, error) {
 	if hello.Node != k.who.Name {
 		return nil, fmt.Errorf("the certificate is %s's, the hello %s's", k.who.Name, hello.Node)
 	}
-	if hello.Protocol != wire.AgentProtocol {
-		return nil, fmt.Errorf("agent speaks version %d of the protocol, this server %d", hello.Protocol, wire.AgentProtocol)
+	if k.protocol, err = wire.Agree(hello.Oldest, hello.Protocol); err != nil {
+		return nil, err
 	}
 	return hello, k.c.SetDeadline(time.Time{})
 }
@@ -213,7 +215,7 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 		k.ack(x.Key)
 		k.epilog(x)
 	}
-	w := k.h.welcome()
+	w := k.h.welcome(k.protocol)
 	w.Logs = logs
 	for _, r := range reply.Kill {
 		w.Kill = append(w.Kill, wire.Key{Job: int64(r.Job), Attempt: r.Attempt, Step: r.Step, Node: string(k.who.Name)})

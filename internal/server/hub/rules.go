@@ -18,10 +18,10 @@ type Rules struct {
 
 func (h *Hub) rules() *Rules { return h.live.Load() }
 
-// welcome is what every agent is told.
-func (h *Hub) welcome() *wire.Welcome {
+// welcome is what every agent is told, on a stream of a version.
+func (h *Hub) welcome(protocol int) *wire.Welcome {
 	w := &wire.Welcome{
-		Protocol: wire.AgentProtocol, Version: h.cfg.Version, Cluster: h.cfg.Cluster, Heartbeat: h.cfg.Heartbeat,
+		Protocol: protocol, Version: h.cfg.Version, Cluster: h.cfg.Cluster, Heartbeat: h.cfg.Heartbeat,
 		Fence: h.cfg.Fence, Servers: h.cfg.Servers, Settings: h.rules().Settings,
 	}
 	if h.cfg.Certs != nil {
@@ -42,7 +42,7 @@ func (h *Hub) SetRules(r Rules) {
 		if n.conn == nil {
 			continue
 		}
-		w := h.welcome()
+		w := h.welcome(n.conn.protocol)
 		for id := range n.jobs { // what is not said of a job's own fence is forgotten
 			if f := h.jobs[id].job.Spec.More().Fence; f > 0 {
 				w.Fences = append(w.Fences, wire.JobFence{Job: id, Fence: f.Duration()})

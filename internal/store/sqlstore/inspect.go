@@ -28,34 +28,35 @@ func Inspect(ctx context.Context, e Engine) (f Facts, err error) {
 		return f, err
 	}
 	f.Known = int64(len(all))
-	err = e.Read(ctx, func(tx Tx) error {
-		var n int64
-		if err := queryRow(tx, d.Table, []any{"migrations"}, &n); err != nil || n == 0 {
-			return err
-		}
-		if err := queryRow(tx, `SELECT COALESCE(MAX(number), 0) FROM migrations`, nil, &f.Schema); err != nil {
-			return err
-		}
-		f.Oldest = f.Schema
-		if f.Known < f.Schema {
-			var err error
-			if f.Oldest, err = oldestWriter(tx, f.Known); err != nil {
-				return err
-			}
-		}
-		err := queryRow(tx, `SELECT seq, next_job, holder, epoch, expires - `+d.Clock+`, `+d.Clock+` FROM leader`, nil,
-			&f.Seq, &f.NextJob, &f.Holder, &f.Epoch, &f.Left, &f.Now)
-		if err != nil {
-			return err
-		}
-		var sealed []byte
-		return tx.Query(`SELECT data FROM sealed WHERE name = $1`, []any{"ca"}, []any{&sealed}, func() error {
-			f.CA = bytes.Clone(sealed)
-			return nil
-		})
-	})
-	if err != nil {
+	if err := e.Read(ctx, func(tx Tx) error { return f.read(tx, d) }); err != nil {
 		return f, fmt.Errorf("look at the database: %w", err)
 	}
 	return f, nil
+}
+
+func (f *Facts) read(tx Tx, d Dialect) error {
+	var n int64
+	if err := queryRow(tx, d.Table, []any{"migrations"}, &n); err != nil || n == 0 {
+		return err
+	}
+	if err := queryRow(tx, `SELECT COALESCE(MAX(number), 0) FROM migrations`, nil, &f.Schema); err != nil {
+		return err
+	}
+	f.Oldest = f.Schema
+	if f.Known < f.Schema {
+		var err error
+		if f.Oldest, err = oldestWriter(tx, f.Known); err != nil {
+			return err
+		}
+	}
+	err := queryRow(tx, `SELECT seq, next_job, holder, epoch, expires - `+d.Clock+`, `+d.Clock+` FROM leader`, nil,
+		&f.Seq, &f.NextJob, &f.Holder, &f.Epoch, &f.Left, &f.Now)
+	if err != nil {
+		return err
+	}
+	var sealed []byte
+	return tx.Query(`SELECT data FROM sealed WHERE name = $1`, []any{"ca"}, []any{&sealed}, func() error {
+		f.CA = bytes.Clone(sealed)
+		return nil
+	})
 }

@@ -65,8 +65,8 @@ func migrationsOf(engine string) ([]migration, error) {
 	return all, nil
 }
 
-// Migrate brings the database to the newest schema, each migration in a transaction of its own. One that a newer program
-// made is taken as it is where that program said that this one may write to it, and refused otherwise.
+// Migrate brings the database to the newest schema, each migration in a transaction of its own. One that a newer
+// program made is taken as it is where that program said that this one may write to it, and refused otherwise.
 func Migrate(ctx context.Context, e Engine) error {
 	d := e.Dialect()
 	all, err := migrationsOf(d.Name)
