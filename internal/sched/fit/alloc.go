@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -91,15 +90,13 @@ func (w *requestDetail) unitsPerSocket(g *ledger.Gres) (each, sockets int) {
 }
 
 // arbitraryLayout reads the nodes of an arbitrary distribution: each is there once for each of its tasks.
-func arbitraryLayout(list string) (map[core.NodeName]int32, []core.NodeName) {
-	names, err := hostlist.Expand(list, 1<<20)
-	if err != nil || len(names) == 0 {
+func arbitraryLayout(list core.Hostlist) (map[core.NodeName]int32, []core.NodeName) {
+	if list.Len() == 0 {
 		return nil, nil
 	}
 	layout := map[core.NodeName]int32{}
 	var sequence []core.NodeName
-	for _, s := range names {
-		name := core.NodeName(s)
+	for _, name := range list.Names() {
 		if layout[name]++; layout[name] == 1 {
 			sequence = append(sequence, name)
 		}

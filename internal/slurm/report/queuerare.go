@@ -35,10 +35,13 @@ func (r *QueueRow) clusterName() string {
 }
 
 // folded writes a list of nodes as Slurm folds it, however it was typed.
-func folded(list string) string {
-	names, err := hostlist.Expand(list, 1<<18)
-	if err != nil {
-		return list
+func folded(list core.Hostlist) string {
+	if list.Fault() != nil {
+		return list.String()
+	}
+	var names []string
+	for _, n := range list.Names() {
+		names = append(names, string(n))
 	}
 	return hostlist.FoldSorted(names)
 }

@@ -17,9 +17,9 @@ func SubmittedData(j *core.Job) json.RawMessage {
 	b = jsontext.AppendString(b, spec.Name)
 	b = append(b, `,"partition":`...)
 	b = jsontext.AppendString(b, spec.Partition.String())
-	if spec.Array != "" {
+	if !spec.Array.IsZero() {
 		b = append(b, `,"array":`...)
-		b = jsontext.AppendString(b, spec.Array)
+		b = jsontext.AppendString(b, spec.Array.String())
 	}
 	return append(b, '}')
 }
