@@ -30,7 +30,8 @@ func (s *site) buildPrevious() string {
 root=$(git rev-parse --show-toplevel)
 git -C "$root" archive "$1" | tar -x -C "$2"
 cd "$2"
-CGO_ENABLED=0 GOFLAGS=-trimpath go build -buildvcs=false -ldflags "-s -w -X main.version=previous" -o "$2/bin/" ./cmd/...`
+CGO_ENABLED=0 GOFLAGS=-trimpath go build -buildvcs=false -ldflags "-s -w -X main.version=previous" \
+	-o "$2/bin/" ./cmd/...`
 	if out, err := exec.Command("bash", "-c", script, "build", commit, dir).CombinedOutput(); err != nil {
 		t.Fatalf("build of %s: %v\n%s", commit, err, out)
 	}
