@@ -138,17 +138,17 @@ type Who struct {
 	PartitionQOS core.QOSName // the partition's
 }
 
-// Ask is what a job asks for, or has, of the resources that limits are about.
-type Ask struct {
+// Request is what a job asks for, or has, of the resources that limits are about.
+type Request struct {
 	count, perNode []int64 // by Rules.names
 	part           core.PartitionName
 }
 
-// Ask gives the resources of a job by the names that limits use: all of them, and the most that one node has.
-func (r *Rules) Ask(all, perNode TRES, part core.PartitionName) *Ask {
+// Request gives the resources of a job by the names that limits use: all of them, and the most that one node has.
+func (r *Rules) Request(all, perNode TRES, part core.PartitionName) *Request {
 	n := len(r.names)
 	buf := make([]int64, 2*n)
-	a := &Ask{count: buf[:n:n], perNode: buf[n:], part: part}
+	a := &Request{count: buf[:n:n], perNode: buf[n:], part: part}
 	for i, name := range r.names {
 		if name == "billing" {
 			a.count[i] = Bill(all, r.Billing[part], r.Flags)

@@ -17,7 +17,7 @@ func (t *Tally) RunsOut(now core.Time) (first core.Time) {
 	n := len(t.rules.names) + 1
 	rates, keeps := t.rates()
 	for _, g := range t.list {
-		if !g.used || len(g.stakes) == 0 {
+		if !g.used || len(g.uses) == 0 {
 			continue
 		}
 		for i := range g.rules {
@@ -97,7 +97,7 @@ func (s *Setting) reach(have float64, rate int64, want float64, keep bool) (floa
 }
 
 // RanOut tells which limit on minutes in all a running job has to end for.
-func (t *Tally) RanOut(s *Stake, now core.Time) (core.Reason, string) {
+func (t *Tally) RanOut(s *Use, now core.Time) (core.Reason, string) {
 	if s == nil || !s.gate.used || t.rules.Safe {
 		return "", ""
 	}
@@ -108,7 +108,7 @@ func (t *Tally) RanOut(s *Stake, now core.Time) (core.Reason, string) {
 		switch {
 		case r.test == wallUsed:
 			at = int32(len(t.rules.names))
-		case r.test != usedMost || s.ask.count[r.tres] == 0:
+		case r.test != usedMost || s.request.count[r.tres] == 0:
 			continue
 		}
 		if have := c.used(r.at, at); have >= r.limit {
@@ -119,7 +119,7 @@ func (t *Tally) RanOut(s *Stake, now core.Time) (core.Reason, string) {
 }
 
 // Lasts is how long a running job may go on by limits on its own minutes, and which of them says so; 0: none does.
-func (t *Tally) Lasts(s *Stake) (core.Time, string) {
+func (t *Tally) Lasts(s *Use) (core.Time, string) {
 	if s == nil || t.rules.Safe {
 		return 0, ""
 	}
@@ -127,10 +127,10 @@ func (t *Tally) Lasts(s *Stake) (core.Time, string) {
 	text := ""
 	for i := range s.gate.rules {
 		r := &s.gate.rules[i]
-		if r.test != minutesMost || s.ask.count[r.tres] == 0 {
+		if r.test != minutesMost || s.request.count[r.tres] == 0 {
 			continue
 		}
-		if n := core.Time(float64(r.limit) * float64(minute) / float64(s.ask.count[r.tres])); least == 0 || n < least {
+		if n := core.Time(float64(r.limit) * float64(minute) / float64(s.request.count[r.tres])); least == 0 || n < least {
 			least = max(1, n)
 			text = fmt.Sprintf("%s: at most %d %s-minutes a job; this one has had them", r.who, r.limit, t.rules.names[r.tres])
 		}

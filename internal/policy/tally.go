@@ -49,19 +49,19 @@ type Gate struct {
 	ahead              bool    // some rule is about minutes ahead
 	used               bool    // or about minutes that were used
 	factor             float64 // what its minutes ahead count
-	stakes             []*Stake
+	uses               []*Use
 	NoReserve          bool   // NoReserve: its jobs get no reservation
 	MinReservePriority uint32 // MinPrioThreshold: jobs of a lower priority get none either
 	accrue             []rule
 	known              closed // which rules close it now
 }
 
-// Stake is what one running job has in the counters.
-type Stake struct {
-	gate *Gate
-	ask  *Ask
-	end  core.Time // 0: it has no limit
-	pos  int
+// Use is what one running job has in the counters.
+type Use struct {
+	gate    *Gate
+	request *Request
+	end     core.Time // 0: it has no limit
+	pos     int
 }
 
 // Gate finds the limits of some jobs; nil if there are none.
@@ -132,38 +132,38 @@ func (t *Tally) Submit(g *Gate, by int64) {
 }
 
 // Start counts a job that runs, until end at the latest; 0 if it has no limit. End takes it away again.
-func (t *Tally) Start(g *Gate, a *Ask, end core.Time) *Stake {
+func (t *Tally) Start(g *Gate, a *Request, end core.Time) *Use {
 	if g == nil {
 		return nil
 	}
-	s := &Stake{gate: g, ask: a, end: end, pos: len(g.stakes)}
-	g.stakes = append(g.stakes, s)
+	s := &Use{gate: g, request: a, end: end, pos: len(g.uses)}
+	g.uses = append(g.uses, s)
 	t.move(s, 1)
 	return s
 }
 
 // End takes away what Start counted.
-func (t *Tally) End(s *Stake) {
+func (t *Tally) End(s *Use) {
 	if s == nil {
 		return
 	}
-	last := len(s.gate.stakes) - 1
-	s.gate.stakes[s.pos] = s.gate.stakes[last]
-	s.gate.stakes[s.pos].pos = s.pos
-	s.gate.stakes[last] = nil
-	s.gate.stakes = s.gate.stakes[:last]
+	last := len(s.gate.uses) - 1
+	s.gate.uses[s.pos] = s.gate.uses[last]
+	s.gate.uses[s.pos].pos = s.pos
+	s.gate.uses[last] = nil
+	s.gate.uses = s.gate.uses[:last]
 	t.move(s, -1)
 }
 
-func (t *Tally) move(s *Stake, k int64) {
+func (t *Tally) move(s *Use, k int64) {
 	for _, c := range s.gate.counts {
 		t.bump(c, 0, k)
-		for i, n := range s.ask.count {
+		for i, n := range s.request.count {
 			t.bump(c, 2+i, k*n)
 		}
 	}
 	if f := &t.fact; f.at != 0 && t.rules.ahead {
-		t.stakeAhead(f, s, k)
+		t.addAhead(f, s, k)
 	}
 }
 
@@ -192,8 +192,8 @@ func (t *Tally) know(now core.Time) *factAt {
 	if t.rules.ahead {
 		f.ahead = make([]int64, len(t.ids)*n)
 		for _, g := range t.list {
-			for _, s := range g.stakes {
-				t.stakeAhead(f, s, 1)
+			for _, s := range g.uses {
+				t.addAhead(f, s, 1)
 			}
 		}
 	}
@@ -206,8 +206,8 @@ func (t *Tally) know(now core.Time) *factAt {
 	return f
 }
 
-// stakeAhead adds what a running job has ahead.
-func (t *Tally) stakeAhead(f *factAt, s *Stake, k int64) {
+// addAhead adds what a running job has ahead.
+func (t *Tally) addAhead(f *factAt, s *Use, k int64) {
 	if s.end == 0 {
 		return
 	}
@@ -217,7 +217,7 @@ func (t *Tally) stakeAhead(f *factAt, s *Stake, k int64) {
 	}
 	n := len(t.rules.names)
 	for _, c := range s.gate.counts {
-		for i, have := range s.ask.count {
+		for i, have := range s.request.count {
 			f.ahead[int(c)*n+i] += k * s.gate.minutes(have, left)
 		}
 	}

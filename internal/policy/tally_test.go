@@ -18,7 +18,7 @@ type counted struct {
 	q      QOSPair
 	now    core.Time
 	shares *Tree
-	stakes []*Stake
+	uses   []*Use
 	passes int64
 }
 
@@ -77,8 +77,8 @@ func (x *counted) gate(j *Job) *Gate {
 	return x.Gate(w)
 }
 
-func (x *counted) ask(j *Job) *Ask {
-	a := x.rules.Ask(j.TRES, j.PerNode, "")
+func (x *counted) request(j *Job) *Request {
+	a := x.rules.Request(j.TRES, j.PerNode, "")
 	if i, ok := slices.BinarySearch(x.rules.names, "billing"); ok {
 		a.count[i] = j.TRES.Count("billing")
 	}
@@ -88,7 +88,7 @@ func (x *counted) ask(j *Job) *Ask {
 func (x *counted) start(j *Job, end core.Time) {
 	g := x.gate(j)
 	x.Submit(g, 1)
-	x.stakes = append(x.stakes, x.Start(g, x.ask(j), end))
+	x.uses = append(x.uses, x.Start(g, x.request(j), end))
 }
 
 func (x *counted) check(j *Job) (core.Reason, string) {
@@ -96,16 +96,17 @@ func (x *counted) check(j *Job) (core.Reason, string) {
 	if g == nil {
 		return "", ""
 	}
-	a, b := x.Why(g, x.ask(j), j.length(), x.now, x.shares)
-	if c, d, _ := x.View(x.now, x.shares).Check(g.Who, x.ask(j), j.length()); a != c || b != d || x.shut(j) != (a != "") {
+	a, b := x.Why(g, x.request(j), j.length(), x.now, x.shares)
+	c, d, _ := x.View(x.now, x.shares).Check(g.Who, x.request(j), j.length())
+	if a != c || b != d || x.blocks(j) != (a != "") {
 		return core.Reason(fmt.Sprintf("%s, in a view %s", a, c)), b + d
 	}
 	return a, b
 }
 
-func (x *counted) shut(j *Job) bool {
+func (x *counted) blocks(j *Job) bool {
 	x.passes++
-	return x.Shut(x.gate(j), x.ask(j), j.length(), x.now, x.shares, x.passes)
+	return x.Blocks(x.gate(j), x.request(j), j.length(), x.now, x.shares, x.passes)
 }
 
 func (x *counted) submit(j *Job) (core.Reason, string) {
@@ -116,7 +117,7 @@ func (x *counted) submit(j *Job) (core.Reason, string) {
 	if reason, text := x.Admit(g, max(1, j.Tasks)); reason != "" {
 		return reason, text
 	}
-	return x.Never(g, x.ask(j), j.length())
+	return x.Never(g, x.request(j), j.length())
 }
 
 // drawn makes a world of limits by chance.
@@ -251,15 +252,15 @@ func TestTallyGoesBackToNothing(t *testing.T) {
 		if got, _ := x.check(&w.job); got != "AssocGrpCpuLimit" {
 			t.Errorf("beside two that run: %q", got)
 		}
-		for _, s := range x.stakes {
+		for _, s := range x.uses {
 			x.End(s)
 			x.Submit(s.gate, -1)
 		}
-		x.stakes = nil
+		x.uses = nil
 		if got, _ := x.check(&w.job); got != "" {
 			t.Errorf("after their end: %q", got)
 		}
-		if got, _, _ := v.Check(x.gate(&w.job).Who, x.ask(&w.job), w.job.length()); got != "AssocGrpCpuLimit" {
+		if got, _, _ := v.Check(x.gate(&w.job).Who, x.request(&w.job), w.job.length()); got != "AssocGrpCpuLimit" {
 			t.Errorf("in the view of before: %q", got)
 		}
 	}
@@ -301,11 +302,11 @@ func BenchmarkShut(b *testing.B) {
 	w.assocs["physics"].Limits = Limits{GrpTRES: Of(Amount{Name: "cpu", Count: 1600}, Amount{Name: "gres/gpu", Count: 10})}
 	w.q.Job.Limits = Limits{MaxJobs: n(5), MaxTRESPerJob: Of(Amount{Name: "cpu", Count: 100}), GrpJobs: n(5)}
 	x := w.tally(b)
-	g, a := x.gate(&w.job), x.ask(&w.job)
+	g, a := x.gate(&w.job), x.request(&w.job)
 	b.ReportAllocs()
 	for b.Loop() {
-		if x.Shut(g, a, w.job.length(), x.now, nil, 1) {
-			b.Fatal("shut")
+		if x.Blocks(g, a, w.job.length(), x.now, nil, 1) {
+			b.Fatal("blocked")
 		}
 	}
 }

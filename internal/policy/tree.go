@@ -122,7 +122,7 @@ func (t *Tree) find(account core.ProjectName, user core.UserName) *node {
 	return t.index[assocKey{project: account}]
 }
 
-// FairShare works out every association's factor, by the rule that flags choose. Ask for it with Factor.
+// FairShare works out every association's factor, by the rule that flags choose. Factor gives it.
 func (t *Tree) FairShare(flags Flag, damp int64) {
 	root := t.list[0]
 	for _, n := range t.list {

@@ -28,7 +28,7 @@ func (t *Tally) View(now core.Time, shares *Tree) *View {
 
 // Check tells which limit keeps a job from starting, and why, in Slurm's word and a sentence. What nobody had asked
 // about when the view was made is not known.
-func (v *View) Check(w Who, a *Ask, length core.Time) (reason core.Reason, text string, known bool) {
+func (v *View) Check(w Who, a *Request, length core.Time) (reason core.Reason, text string, known bool) {
 	g, known := v.gates[w]
 	if g == nil {
 		return "", "", known
@@ -48,7 +48,7 @@ func (v *View) Rules() *Rules {
 	return v.rules
 }
 
-// closed is what was found of a gate in one pass of the caller's, while counts only grew: it is shut for all jobs that
+// closed is what was found of a gate in one pass of the caller's, while counts only grew: it blocks all jobs that
 // ask for so much of a resource or more.
 type closed struct {
 	pass int64
@@ -56,9 +56,9 @@ type closed struct {
 	want int64
 }
 
-// Shut reports whether a limit keeps a job of some length from starting now. Within one pass of the caller's, numbered
-// from 1, nothing may have ended.
-func (t *Tally) Shut(g *Gate, a *Ask, length, now core.Time, shares *Tree, pass int64) bool {
+// Blocks reports whether a limit keeps a job of some length from starting now. Within one pass of the caller's,
+// numbered from 1, nothing may have ended.
+func (t *Tally) Blocks(g *Gate, a *Request, length, now core.Time, shares *Tree, pass int64) bool {
 	if k := &g.known; k.pass == pass && (k.tres < 0 || a.count[k.tres] >= k.want) {
 		return true
 	}
@@ -79,8 +79,8 @@ func (t *Tally) Shut(g *Gate, a *Ask, length, now core.Time, shares *Tree, pass 
 	return true
 }
 
-// Opens reports whether a job may start, or is kept by a limit on what runs, which lets it through when something ends.
-func (t *Tally) Opens(g *Gate, a *Ask, length, now core.Time, shares *Tree) bool {
+// CouldStart reports whether a job may start now, or when something ends: all that keeps it is a limit on what runs.
+func (t *Tally) CouldStart(g *Gate, a *Request, length, now core.Time, shares *Tree) bool {
 	c := t.counts(g, now, shares)
 	r, _ := g.first(g.rules, &c, a, minutesOf(length))
 	if r == nil {
@@ -98,8 +98,8 @@ func (t *Tally) Opens(g *Gate, a *Ask, length, now core.Time, shares *Tree) bool
 	}
 }
 
-// Why is Shut with the reason.
-func (t *Tally) Why(g *Gate, a *Ask, length, now core.Time, shares *Tree) (core.Reason, string) {
+// Why is like Blocks and gives the reason.
+func (t *Tally) Why(g *Gate, a *Request, length, now core.Time, shares *Tree) (core.Reason, string) {
 	c := t.counts(g, now, shares)
 	r, have := g.first(g.rules, &c, a, minutesOf(length))
 	if r == nil {
@@ -124,7 +124,7 @@ func (t *Tally) Admit(g *Gate, jobs int64) (core.Reason, string) {
 }
 
 // Never tells, with DenyOnLimit, which limit a job could not keep even if nothing else ran.
-func (t *Tally) Never(g *Gate, a *Ask, length core.Time) (core.Reason, string) {
+func (t *Tally) Never(g *Gate, a *Request, length core.Time) (core.Reason, string) {
 	if g == nil || !g.deny {
 		return "", ""
 	}
@@ -180,7 +180,7 @@ func (c *counts) used(id, tres int32) int64 {
 }
 
 // first finds the first rule that a job does not keep, and what the job or its counter then has.
-func (g *Gate) first(rules []rule, c *counts, a *Ask, mins int64) (*rule, int64) {
+func (g *Gate) first(rules []rule, c *counts, a *Request, mins int64) (*rule, int64) {
 	for i := range rules {
 		r := &rules[i]
 		var want, have int64

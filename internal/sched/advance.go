@@ -260,7 +260,7 @@ func (p *Plan) advanceReason(j *core.Job) Reason {
 	at, estimate, _ := p.Expected(j.ID)
 	w := Reason{Code: core.ReasonReservation, Expected: at, Estimate: estimate}
 	for name := range strings.SplitSeq(j.Spec.More().Reservation, ",") {
-		if from, shut := p.advanceBegins[name]; shut {
+		if from, blocked := p.advanceBegins[name]; blocked {
 			w.Text = fmt.Sprintf("reservation %s begins at %s", name, from.Go().UTC().Format("2006-01-02T15:04:05Z"))
 			return w
 		}

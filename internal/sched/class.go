@@ -45,10 +45,10 @@ type partitionClass struct {
 	overTimeLimit      bool    // its time limit is above the partition's
 	reason             *Reason // why its jobs could not start there even if nothing ran; nil: they could
 	moved              bool
-	queued             int         // number of its jobs in the partition's queue
-	position           int         // its index in partition.classes
-	minNodes, maxNodes int32       // the partition's bounds; 0 if its QOS lifts them
-	limitAsk           *policy.Ask // its request in terms of limits; nil: not computed yet
+	queued             int             // number of its jobs in the partition's queue
+	position           int             // its index in partition.classes
+	minNodes, maxNodes int32           // the partition's bounds; 0 if its QOS lifts them
+	limitRequest       *policy.Request // its request in terms of limits; nil: not computed yet
 
 	licenses        *core.LicenseRequest // nil: it asks for none
 	namesAdvance    bool                 // its jobs run only in advance reservations

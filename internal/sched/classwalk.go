@@ -167,7 +167,7 @@ func (r *classHead) firstStartable(ps *pass, from *classMember) bool {
 func (r *classHead) nextStartable(ps *pass) bool {
 	limits, now, epoch := ps.p.limits, ps.plan.Now, ps.p.refusals.epoch
 	for m := r.cursor.Current(); m != nil; m = r.cursor.Current() {
-		if m.gate == nil || !limits.isShut(m.gate, r.slot, m.job, m.minTime, now, epoch) {
+		if m.gate == nil || !limits.isBlocked(m.gate, r.slot, m.job, m.minTime, now, epoch) {
 			if r.slot.cannotStart(ps) {
 				return false
 			}

@@ -196,7 +196,7 @@ func (w *forecastBuild) mayOpen(e *queueEntry) bool {
 	if e.gate == nil || l == nil {
 		return true
 	}
-	return l.tally.Opens(e.gate, l.askOf(e.class, e.job.Spec), e.minTime, w.now, l.shares)
+	return l.tally.CouldStart(e.gate, l.requestOf(e.class, e.job.Spec), e.minTime, w.now, l.shares)
 }
 
 // addIneligible adds the next of the jobs whose begin time lies ahead.

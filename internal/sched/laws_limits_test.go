@@ -136,7 +136,7 @@ func (w *limitLaw) check(plan *Plan) {
 			PartitionQOS: w.p.classes.partitions[j.Alloc.Partition].QOS,
 		}
 		all, node := alloc.AllocatedTRES(j.Alloc)
-		ask := w.rules.Ask(all, node, j.Alloc.Partition)
+		ask := w.rules.Request(all, node, j.Alloc.Partition)
 		g := tally.Gate(who)
 		if g == nil {
 			return

@@ -50,9 +50,9 @@ func (p *Planner) setPolicy(pol *Policy) {
 	}
 	for _, c := range p.classes.byKey {
 		for i := range c.partitions {
-			c.partitions[i].limitAsk = nil
+			c.partitions[i].limitRequest = nil
 			for w := range c.partitions[i].options {
-				c.partitions[i].options[w].limitAsk = nil
+				c.partitions[i].options[w].limitRequest = nil
 			}
 		}
 	}
@@ -181,32 +181,33 @@ func (l *limitState) end(h *ledger.Allocation) {
 	}
 }
 
-func (l *limitState) usageOf(al *core.Alloc) *policy.Ask {
+func (l *limitState) usageOf(al *core.Alloc) *policy.Request {
 	all, node := alloc.AllocatedTRES(al)
-	return l.rules.Ask(all, node, al.Partition)
+	return l.rules.Request(all, node, al.Partition)
 }
 
 // askOf returns what the jobs of a class ask for, in terms of limits.
-func (l *limitState) askOf(s *partitionClass, spec *core.Spec) *policy.Ask {
-	if s.limitAsk == nil {
+func (l *limitState) requestOf(s *partitionClass, spec *core.Spec) *policy.Request {
+	if s.limitRequest == nil {
 		all, node := alloc.RequestedTRES(spec)
-		s.limitAsk = l.rules.Ask(all, node, s.part.Name)
+		s.limitRequest = l.rules.Request(all, node, s.part.Name)
 	}
-	return s.limitAsk
+	return s.limitRequest
 }
 
 // isLimited reports whether a limit keeps a job from starting. During a pass limits only close.
 func (ps *pass) isLimited(e *queueEntry) bool {
-	return e.gate != nil && ps.p.limits.isShut(e.gate, e.class, e.job, e.minTime, ps.plan.Now, ps.p.refusals.epoch)
+	return e.gate != nil && ps.p.limits.isBlocked(e.gate, e.class, e.job, e.minTime, ps.plan.Now, ps.p.refusals.epoch)
 }
 
-// isShut reports whether the limits g keep a job of the class from starting.
-func (l *limitState) isShut(g *policy.Gate, s *partitionClass, j *core.Job, length, now core.Time, epoch int64) bool {
-	ask := s.limitAsk
-	if ask == nil {
-		ask = l.askOf(s, j.Spec)
+// isBlocked reports whether the limits g keep a job of the class from starting.
+func (l *limitState) isBlocked(g *policy.Gate, s *partitionClass, j *core.Job, length, now core.Time, epoch int64,
+) bool {
+	request := s.limitRequest
+	if request == nil {
+		request = l.requestOf(s, j.Spec)
 	}
-	return l.tally.Shut(g, ask, length, now, l.shares, epoch)
+	return l.tally.Blocks(g, request, length, now, l.shares, epoch)
 }
 
 // isLimitedNow is isLimited for a job that is being tried: another of its tasks may have started since.
@@ -216,7 +217,7 @@ func (ps *pass) isLimitedNow(s *partitionClass, j *core.Job) bool {
 		return false
 	}
 	g := ps.gateOf(s, j)
-	return g != nil && l.tally.Shut(g, l.askOf(s, j.Spec), alloc.TimeLimit(j.Spec), ps.plan.Now, l.shares,
+	return g != nil && l.tally.Blocks(g, l.requestOf(s, j.Spec), alloc.TimeLimit(j.Spec), ps.plan.Now, l.shares,
 		ps.p.refusals.epoch)
 }
 
@@ -281,7 +282,7 @@ func whoFuncOf(partitions map[core.PartitionName]*partition) func(*core.Spec, co
 }
 
 // limitReason returns which limit keeps a job from starting, if one does in all its partitions: that of the first.
-func (p *Plan) limitReason(j *core.Job) (w Reason, shut bool) {
+func (p *Plan) limitReason(j *core.Job) (w Reason, blocked bool) {
 	if p.limits == nil {
 		return Reason{}, false
 	}
@@ -292,17 +293,17 @@ func (p *Plan) limitReason(j *core.Job) (w Reason, shut bool) {
 		if !ok || open {
 			continue
 		}
-		reason, text, known := p.limits.Check(who, p.limits.Rules().Ask(all, node, part), alloc.TimeLimit(j.Spec))
+		reason, text, known := p.limits.Check(who, p.limits.Rules().Request(all, node, part), alloc.TimeLimit(j.Spec))
 		switch {
 		case !known: // the job was submitted after the plan was made
 		case reason == "":
 			open = true
-		case !shut:
-			shut, w = true, Reason{Code: reason, Text: text}
+		case !blocked:
+			blocked, w = true, Reason{Code: reason, Text: text}
 		}
 	}
-	if shut = shut && !open; !shut {
-		if w, shut = p.overLimit[j.ID]; !shut {
+	if blocked = blocked && !open; !blocked {
+		if w, blocked = p.overLimit[j.ID]; !blocked {
 			return Reason{}, false
 		}
 	}

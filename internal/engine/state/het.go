@@ -93,14 +93,14 @@ func (in *Start) checkHet(s *State, ref *core.HetRef) error {
 		undo = append(undo, func() { s.cluster.CountLicenses(trial.Alloc, -1); s.cluster.Release(&trial) })
 		if t := lim.Tally; t != nil {
 			if g := lim.GateIn(t, j.Spec, part.Alloc.Partition); g != nil {
-				undo = append(undo, releaseStake(t, t.Start(g, limits.RequestOf(lim.Rules, part.Alloc), limits.LatestEnd(&trial))))
+				undo = append(undo, releaseUse(t, t.Start(g, limits.RequestOf(lim.Rules, part.Alloc), limits.LatestEnd(&trial))))
 			}
 		}
 	}
 	return nil
 }
 
-func releaseStake(t *policy.Tally, st *policy.Stake) func() { return func() { t.End(st) } }
+func releaseUse(t *policy.Tally, st *policy.Use) func() { return func() { t.End(st) } }
 
 // changesAllComponents reports whether an update changes what all components have in common.
 func changesAllComponents(in *UpdateJob) bool {

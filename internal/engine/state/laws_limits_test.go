@@ -153,13 +153,13 @@ func (w *limitChaos) allowed(id core.JobID) {
 	if !rules.Any() {
 		return
 	}
-	tally, stakes := policy.NewTally(rules), map[core.JobID]*policy.Stake{}
+	tally, uses := policy.NewTally(rules), map[core.JobID]*policy.Use{}
 	for _, m := range w.st.rec.Usage().List() {
 		tally.SetMeter(m)
 	}
 	for o := range w.st.Snapshot().Jobs() {
 		if o.ID != id {
-			w.st.limits.CountJob(tally, rules, stakes, nil, o)
+			w.st.limits.CountJob(tally, rules, uses, nil, o)
 		}
 	}
 	g := w.st.limits.GateIn(tally, j.Spec, j.Alloc.Partition)
@@ -178,10 +178,10 @@ func (w *limitChaos) counted() {
 	if l.Tally == nil {
 		return
 	}
-	stakes := map[core.JobID]*policy.Stake{}
-	fresh := w.st.limits.CountAllJobs(l.Rules, stakes)
-	if len(stakes) != len(l.Stakes) {
-		w.t.Fatalf("%d jobs run by the count, %d by the records", len(l.Stakes), len(stakes))
+	uses := map[core.JobID]*policy.Use{}
+	fresh := w.st.limits.CountAllJobs(l.Rules, uses)
+	if len(uses) != len(l.Uses) {
+		w.t.Fatalf("%d jobs run by the count, %d by the records", len(l.Uses), len(uses))
 	}
 	for j := range w.st.Snapshot().Jobs() {
 		g := w.st.limits.Gate(l.Tally, j)
@@ -189,7 +189,7 @@ func (w *limitChaos) counted() {
 			continue
 		}
 		all, node := alloc.RequestedTRES(j.Spec)
-		ask := l.Rules.Ask(all, node, "main")
+		ask := l.Rules.Request(all, node, "main")
 		a, at := l.Tally.Why(g, ask, jobs.TimeLimitOf(j.Spec), w.now, w.st.limits.FairShares())
 		b, bt := fresh.Why(w.st.limits.Gate(fresh, j), ask, jobs.TimeLimitOf(j.Spec), w.now, w.st.limits.FairShares())
 		if a != b || at != bt {

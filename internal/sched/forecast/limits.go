@@ -22,7 +22,7 @@ type limits struct {
 
 // modelRelease is what a job returns at its end beside nodes.
 type modelRelease struct {
-	limitUses []*policy.Stake
+	limitUses []*policy.Use
 	licenses  []core.License
 	copies    int64
 }
@@ -86,7 +86,7 @@ func (m *Model) bookRunning(h *ledger.Allocation, end core.Time) *modelRelease {
 			if end == alloc.Never {
 				end = 0
 			}
-			b.limitUses = append(b.limitUses, m.tally.Start(g, m.Rules.Ask(all, node, h.Alloc.Partition), end))
+			b.limitUses = append(b.limitUses, m.tally.Start(g, m.Rules.Request(all, node, h.Alloc.Partition), end))
 		}
 	}
 	if len(b.licenses)+len(b.limitUses) == 0 {
@@ -116,7 +116,7 @@ func (m *Model) isLimited(j *modelJob, c *modelClass) bool {
 // allowsStart reports whether limits and licenses let a job start in this event.
 func (m *Model) allowsStart(j *modelJob, c *modelClass) bool {
 	if j.gate != 0 {
-		if g := m.gates[j.gate]; g != nil && m.tally.Shut(g, c.limitAsk, j.timeLimit, m.eventTime, m.Shares,
+		if g := m.gates[j.gate]; g != nil && m.tally.Blocks(g, c.limitRequest, j.timeLimit, m.eventTime, m.Shares,
 			int64(m.events)) {
 			return false
 		}
@@ -158,7 +158,7 @@ func (m *Model) bookStart(j *modelJob, c *modelClass) *modelRelease {
 		if end == alloc.Never {
 			end = 0
 		}
-		b.limitUses = append(b.limitUses, m.tally.Start(g, c.limitAsk, end))
+		b.limitUses = append(b.limitUses, m.tally.Start(g, c.limitRequest, end))
 	}
 	return b
 }

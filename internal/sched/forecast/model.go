@@ -119,15 +119,15 @@ type modelNode struct{ pool, place int32 }
 
 // modelClass is where the jobs of a class may run.
 type modelClass struct {
-	pools      []classPool
-	limitAsk   *policy.Ask // for limits
-	licenses   *core.LicenseRequest
-	advances   []*advance.Reservation // advance reservations its jobs may run in,
-	confined   bool                   // and nowhere else
-	tasks      int64                  // of one job
-	onePerNode bool                   // each node takes one part of a job at most
-	partition  int32
-	jobs       int32 // that wait
+	pools        []classPool
+	limitRequest *policy.Request // for limits
+	licenses     *core.LicenseRequest
+	advances     []*advance.Reservation // advance reservations its jobs may run in,
+	confined     bool                   // and nowhere else
+	tasks        int64                  // of one job
+	onePerNode   bool                   // each node takes one part of a job at most
+	partition    int32
+	jobs         int32 // that wait
 	// The event that last refused a job, and the shortest time limit of those it refused; 0: no job can start.
 	refusedEvent int32
 	minRefused   core.Time
@@ -357,7 +357,7 @@ func (m *Model) AddClass(c Class) int32 {
 	}
 	if m.Rules != nil {
 		all, node := alloc.RequestedTRES(c.Spec)
-		class.limitAsk = m.Rules.Ask(all, node, m.Partitions[class.partition].Name)
+		class.limitRequest = m.Rules.Request(all, node, m.Partitions[class.partition].Name)
 	}
 	for _, part := range c.Partitions {
 		req := *part.Fit

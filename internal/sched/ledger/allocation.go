@@ -18,7 +18,7 @@ type Allocation struct {
 	ArrayBase    core.JobID // of its array, or 0
 	End          core.Time  // latest end; unset for starts of a pass
 	Job          *core.Job  // that holds it
-	LimitUse     *policy.Stake
+	LimitUse     *policy.Use
 	Nodes        []*Node // its nodes, as of
 	NodesVersion int     // this version of the ledger; see Ledger.NodesOf
 

@@ -22,7 +22,8 @@ func (l *Limits) Admit(j *core.Job) error {
 	all, node := alloc.RequestedTRES(j.Spec)
 	var refused error // by the first; one that takes it is enough
 	for part := range j.Spec.Partition.All() {
-		reason, text := l.Tally.Never(l.GateIn(l.Tally, j.Spec, part), l.Rules.Ask(all, node, part), jobs.TimeLimitOf(j.Spec))
+		gate, request := l.GateIn(l.Tally, j.Spec, part), l.Rules.Request(all, node, part)
+		reason, text := l.Tally.Never(gate, request, jobs.TimeLimitOf(j.Spec))
 		if reason == "" {
 			return nil
 		}

@@ -18,9 +18,9 @@ import (
 // went by. It is built again, and everything counted again, when a project, a QOS, a partition or the cluster changes
 // it; the planner is told.
 type Limits struct {
-	Rules  *policy.Rules
-	Tally  *policy.Tally // nil: there are none
-	Stakes map[core.JobID]*policy.Stake
+	Rules *policy.Rules
+	Tally *policy.Tally // nil: there are none
+	Uses  map[core.JobID]*policy.Use
 
 	rec     *live.Records
 	cfg     *conf.Config
@@ -46,8 +46,8 @@ func (l *Limits) Current() *Limits {
 	if l.stale {
 		had := l.Rules.OwnMinutes()
 		l.stale, l.exhaustedAt, l.exhaustedKnown = false, 0, false
-		l.Rules, l.Stakes = l.BuildRules(l.rec.QOSByName()), map[core.JobID]*policy.Stake{}
-		l.Tally = l.CountAllJobs(l.Rules, l.Stakes)
+		l.Rules, l.Uses = l.BuildRules(l.rec.QOSByName()), map[core.JobID]*policy.Use{}
+		l.Tally = l.CountAllJobs(l.Rules, l.Uses)
 		l.sendPolicy()
 		l.rebuilt(had || l.Rules.OwnMinutes())
 	}
@@ -69,7 +69,7 @@ func (l *Limits) BuildRules(qos map[core.QOSName]*core.QOS) *policy.Rules {
 }
 
 // CountAllJobs counts all live jobs against rules; nil if there is nothing to count for.
-func (l *Limits) CountAllJobs(rules *policy.Rules, stakes map[core.JobID]*policy.Stake) *policy.Tally {
+func (l *Limits) CountAllJobs(rules *policy.Rules, uses map[core.JobID]*policy.Use) *policy.Tally {
 	if !rules.Any() {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (l *Limits) CountAllJobs(rules *policy.Rules, stakes map[core.JobID]*policy
 		}
 	}
 	for j := range l.rec.Jobs() {
-		l.CountJob(t, rules, stakes, nil, j)
+		l.CountJob(t, rules, uses, nil, j)
 	}
 	return t
 }
@@ -88,29 +88,29 @@ func (l *Limits) CountAllJobs(rules *policy.Rules, stakes map[core.JobID]*policy
 // JobChanged keeps the counts while jobs change.
 func (l *Limits) JobChanged(old, j *core.Job) {
 	if l.Tally != nil && !l.stale {
-		l.CountJob(l.Tally, l.Rules, l.Stakes, old, j)
+		l.CountJob(l.Tally, l.Rules, l.Uses, old, j)
 	}
 }
 
 // CountJob counts a change of a job against rules; old is nil for a job that is new to them.
-func (l *Limits) CountJob(t *policy.Tally, rules *policy.Rules, stakes map[core.JobID]*policy.Stake, old, j *core.Job) {
+func (l *Limits) CountJob(t *policy.Tally, rules *policy.Rules, uses map[core.JobID]*policy.Use, old, j *core.Job) {
 	if old != nil && !old.State.Final() {
 		t.Submit(l.Gate(t, old), -int64(old.Count()))
 	}
 	if !j.State.Final() {
 		t.Submit(l.Gate(t, j), int64(j.Count()))
 	}
-	was, is := old != nil && stakes[old.ID] != nil, countsAsRunning(j)
+	was, is := old != nil && uses[old.ID] != nil, countsAsRunning(j)
 	if was && is && old.Alloc == j.Alloc && old.Spec == j.Spec && LatestEnd(old) == LatestEnd(j) {
 		return
 	}
 	if was {
-		t.End(stakes[old.ID])
-		delete(stakes, old.ID)
+		t.End(uses[old.ID])
+		delete(uses, old.ID)
 	}
 	if is {
 		if g := l.Gate(t, j); g != nil {
-			stakes[j.ID] = t.Start(g, RequestOf(rules, j.Alloc), LatestEnd(j))
+			uses[j.ID] = t.Start(g, RequestOf(rules, j.Alloc), LatestEnd(j))
 		}
 	}
 }
@@ -130,9 +130,9 @@ func LatestEnd(j *core.Job) core.Time {
 }
 
 // RequestOf is what an allocation asks of limits.
-func RequestOf(rules *policy.Rules, al *core.Alloc) *policy.Ask {
+func RequestOf(rules *policy.Rules, al *core.Alloc) *policy.Request {
 	all, node := alloc.AllocatedTRES(al)
-	return rules.Ask(all, node, al.Partition)
+	return rules.Request(all, node, al.Partition)
 }
 
 // Gate finds the limits of a job: in the partition it runs in, or the first it waits for.

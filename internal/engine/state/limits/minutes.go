@@ -31,8 +31,8 @@ func (l *Limits) EndJobsOutOfMinutes(ed *jobs.Editor) {
 
 	why := map[core.JobID]string{}
 	var due []core.JobID
-	for id, stake := range l.Stakes {
-		if _, text := l.Tally.RanOut(stake, l.rec.Now()); text != "" {
+	for id, use := range l.Uses {
+		if _, text := l.Tally.RanOut(use, l.rec.Now()); text != "" {
 			due = append(due, id)
 			why[id] = text
 		}
@@ -56,7 +56,7 @@ func (l *Limits) OwnMinutesEnd(j *core.Job) core.Time {
 	if l.stale || l.Tally == nil || !l.Rules.OwnMinutes() || j.State != core.Running || jobs.IsOver(j) {
 		return 0
 	}
-	most, _ := l.Tally.Lasts(l.Stakes[j.ID])
+	most, _ := l.Tally.Lasts(l.Uses[j.ID])
 	if most == 0 {
 		return 0
 	}
@@ -65,6 +65,6 @@ func (l *Limits) OwnMinutesEnd(j *core.Job) core.Time {
 
 // OwnMinutesText says why a job that has used up its own minutes ends.
 func (l *Limits) OwnMinutesText(id core.JobID) string {
-	_, text := l.Tally.Lasts(l.Stakes[id])
+	_, text := l.Tally.Lasts(l.Uses[id])
 	return text
 }
