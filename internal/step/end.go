@@ -129,10 +129,27 @@ func (s *step) hit() {
 		s.killT = k.timers.At(clock.Now()+grace, s.kill)
 	}
 	frozen := s.job.suspended != 0
+	warn := s.end.warn && s.l.Time.WarnSignal > 0 && !s.warned
+	if warn {
+		s.termT = k.timers.At(clock.Now()+grace-min(lastGrace, grace/2), s.term)
+	}
 	k.mu.Unlock()
 	if frozen {
 		_ = s.job.suspend(false) // what is frozen gets no signal
 	}
+	if warn {
+		_ = s.signal(unix.SIGCONT, everyone)
+		s.warn()
+		return
+	}
+	s.term()
+}
+
+// lastGrace is what is left of the grace when a step that was warned of its end first is told to end.
+const lastGrace = 5 * time.Second
+
+// term tells all processes to end.
+func (s *step) term() {
 	_ = s.signal(unix.SIGCONT, everyone)
 	_ = s.signal(unix.SIGTERM, everyone)
 }

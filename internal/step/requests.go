@@ -149,7 +149,7 @@ func (r requests) killJob(m wire.Kill) error {
 	if err != nil {
 		return err
 	}
-	e := end{cause: m.Cause, message: m.Reason, notice: m.Notice, grace: m.Grace}
+	e := end{cause: m.Cause, message: m.Reason, notice: m.Notice, grace: m.Grace, warn: m.Warn}
 	if e.cause == wire.CauseNone {
 		e.cause = wire.CauseCancelled
 	}

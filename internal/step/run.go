@@ -31,20 +31,20 @@ type step struct {
 	stuck    chan struct{} // closed when its processes do not die
 
 	// Guarded by the keeper's lock.
-	tasks                        []*child
-	started                      bool
-	flowing                      bool             // its streams take what comes
-	early                        []func(*streams) // came before, in order
-	earlySize                    int
-	begun                        time.Duration // boottime of the start
-	slept                        time.Duration // how long it has been suspended
-	limit                        time.Duration
-	end                          end // why it is being ended from outside
-	killed                       bool
-	warned                       bool
-	told                         []wire.TaskExited
-	exited                       *wire.Exited // set at the end
-	warnT, limitT, killT, stuckT *clock.Timer
+	tasks                               []*child
+	started                             bool
+	flowing                             bool             // its streams take what comes
+	early                               []func(*streams) // came before, in order
+	earlySize                           int
+	begun                               time.Duration // boottime of the start
+	slept                               time.Duration // how long it has been suspended
+	limit                               time.Duration
+	end                                 end // why it is being ended from outside
+	killed                              bool
+	warned                              bool
+	told                                []wire.TaskExited
+	exited                              *wire.Exited // set at the end
+	warnT, limitT, termT, killT, stuckT *clock.Timer
 }
 
 // End is a reason to end a step, and how.
@@ -53,6 +53,7 @@ type end struct {
 	message string
 	notice  string        // written after "CANCELLED AT <time>"
 	grace   time.Duration // zero: the step's own; negative: none
+	warn    bool          // the signal ahead of the limit comes first
 }
 
 // taskExit is the end of one task.
@@ -228,7 +229,7 @@ func (s *step) wait() []taskExit {
 func (s *step) finish(f *failure, tasks []taskExit) {
 	k := s.k
 	k.mu.Lock()
-	for _, t := range []*clock.Timer{s.warnT, s.limitT, s.killT} {
+	for _, t := range []*clock.Timer{s.warnT, s.limitT, s.termT, s.killT} {
 		k.timers.Cancel(t)
 	}
 	k.mu.Unlock()

@@ -36,6 +36,7 @@ func stories(t *testing.T, cgroup string) {
 		"changed limit":                 changedLimit,
 		"suspended time does not count": suspends,
 		"cancel":                        cancels,
+		"warned before the end":         warnsFirst,
 		"signals":                       signals,
 		"bad output path":               badOutput,
 		"no such directory":             badWorkDir,
@@ -324,6 +325,26 @@ func cancels(t *testing.T, a *agent) {
 	contains(t, out, "*** JOB 1 ON n1 CANCELLED AT ")
 	if r := a.ask(wire.TypeKill, wire.Kill{Ref: 2, Job: 1}, 2); r.Code != string(core.NotFound) {
 		t.Errorf("%+v", r)
+	}
+}
+
+// warnsFirst: who is to save its work gets the signal for that, and is told to end when little of the grace is left.
+func warnsFirst(t *testing.T, a *agent) {
+	l := a.batch(1, "trap 'echo saved' USR1; trap 'echo termed; exit 0' TERM; touch ready; while :; do sleep 0.01; done")
+	l.Time = wire.Timing{
+		Limit: time.Hour, WarnSignal: int(syscall.SIGUSR1), WarnBefore: time.Second, WarnAll: true, KillGrace: 8 * time.Second,
+	}
+	a.launch(l)
+	a.started(l.Key)
+	a.until("the traps are set", func() bool { _, err := os.Stat(filepath.Join(a.dir, "ready")); return err == nil })
+	begun := time.Now()
+	a.ask(wire.TypeKill, wire.Kill{Ref: 1, Job: 1, Notice: "DUE TO PREEMPTION", Warn: true}, 1)
+	x, out := a.exited(l.Key)
+	if x.Cause != wire.CauseCancelled || x.ExitCode != 0 || time.Since(begun) < l.Time.KillGrace/2 {
+		t.Errorf("%+v after %s", x, time.Since(begun))
+	}
+	if !strings.Contains(out, "saved\n") || strings.Index(out, "saved\n") > strings.Index(out, "termed\n") {
+		t.Errorf("%q", out)
 	}
 }
 

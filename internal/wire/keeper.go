@@ -175,6 +175,8 @@ type Kill struct {
 	Reason  string        `json:"reason,omitempty"`
 	// Notice is what is written after "CANCELLED AT <time>" into the step's error output: "", "DUE TO PREEMPTION"…
 	Notice string `json:"notice,omitempty"`
+	// Warn has steps get their WarnSignal first, if they have not had it: TERM follows when little of the grace is left.
+	Warn bool `json:"warn,omitempty"`
 }
 
 // ReasonForsaken is the reason of a Kill for a step whose srun is gone. One whose tasks then end well has ended well:

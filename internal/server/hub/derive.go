@@ -184,6 +184,8 @@ func kill(j *core.Job) order {
 		k.Cause, k.Notice = wire.CauseTimeout, "DUE TO TIME LIMIT"
 	case j.State == core.Preempted, j.Stop != nil && j.Stop.As == core.Preempted:
 		k.Notice = "DUE TO PREEMPTION"
+		w := j.Spec.More().Signal
+		k.Warn = w != nil && w.All // a run says by it how it is told to save its work
 	case j.Flags.Has(core.Requeueing):
 		k.Notice = "DUE TO JOB REQUEUE"
 	case j.State == core.NodeFail:
