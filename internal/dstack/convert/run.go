@@ -22,6 +22,30 @@ type View struct {
 
 	WithJobs    bool
 	Submissions int // of each job, the newest; below 0: all
+	// Left bounds the answer, in bytes of jobs that are still to come: each job repeats what its run is. Of a run for
+	// which nothing is left only the first job is told. nil: no bound.
+	Left *int64
+}
+
+// jobOverhead is about what a job, and each of its submissions, has in an answer beside what it repeats of its run.
+const jobOverhead = 4 << 10
+
+// spend gives how many of a run's jobs an answer may have.
+func (v *View) spend(r *Shown, jobs int) int {
+	if v.Left == nil || jobs == 0 {
+		return jobs
+	}
+	attempts := 1
+	if e := r.Job.Earlier; e != nil {
+		attempts += len(e.Attempts)
+	}
+	if v.Submissions >= 0 {
+		attempts = min(attempts, v.Submissions)
+	}
+	each := int64(len(r.Raw)) + jobOverhead*int64(1+attempts)
+	n := max(1, min(jobs, int(*v.Left/each)))
+	*v.Left = max(0, *v.Left-int64(n)*each)
+	return n
 }
 
 // Shown is a run with what is known of it.
@@ -175,6 +199,7 @@ func runMessage(status string, at stage, j *core.Job) string {
 // jobs shows a run node by node.
 func (v *View) jobs(r *Shown) []wire.Job {
 	specs := r.Spec.JobSpecs(r.Run.Name, r.Job.Spec.Runtime, v.Images)
+	specs = specs[:v.spend(r, len(specs))]
 	out := make([]wire.Job, len(specs))
 	for rank, spec := range specs {
 		out[rank] = wire.Job{Spec: spec, Submissions: v.submissions(r, v.stage(r, rank), rank)}

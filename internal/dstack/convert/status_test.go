@@ -251,6 +251,15 @@ func TestSubmissionsOfAttempts(t *testing.T) {
 		run.Jobs[0].Submissions) != 1 || run.Jobs[0].Submissions[0].SubmissionNum != 1 {
 		t.Errorf("%+v", run.Jobs[0].Submissions)
 	}
+	// with nothing left of what an answer may have, a run has its first job still
+	left := int64(jobOverhead)
+	v.Left = &left
+	for range 2 {
+		run = v.Run(&Shown{Run: &core.Run{Name: "r", Jobs: []core.JobID{9}}, Job: j, Spec: Described("r", j)})
+		if len(run.Jobs) != 1 || left != 0 {
+			t.Errorf("%d jobs, %d bytes left", len(run.Jobs), left)
+		}
+	}
 }
 
 // TestJobsOfGroups: each node of a group is a job of its own, with the group's commands.

@@ -39,9 +39,13 @@ type listing struct {
 	afterID  string
 }
 
+// maxListed is about how many bytes the jobs of one list may have.
+const maxListed = 64 << 20
+
 func (a *Runs) list(c *front.Call, in *listBody) (any, error) {
 	l := &listing{look: a.look(c), in: in}
-	l.WithJobs = in.IncludeJobs
+	left := int64(maxListed)
+	l.WithJobs, l.Left = in.IncludeJobs, &left
 	if in.JobSubmissionsLimit != nil {
 		l.Submissions = *in.JobSubmissionsLimit
 	}
