@@ -115,6 +115,9 @@ func (s *step) sayCancelled(notice string) {
 // stamp is the time of day as Slurm writes it.
 func stamp() string { return time.Now().Format("2006-01-02T15:04:05") }
 
+// lastGrace is what is left of the grace when a step that was warned of its end first is told to end.
+const lastGrace = 5 * time.Second
+
 // hit carries out what terminate decided.
 func (s *step) hit() {
 	k := s.k
@@ -131,7 +134,7 @@ func (s *step) hit() {
 	frozen := s.job.suspended != 0
 	warn := s.end.warn && s.l.Time.WarnSignal > 0 && !s.warned
 	if warn {
-		s.termT = k.timers.At(clock.Now()+grace-min(lastGrace, grace/2), s.term)
+		s.termT = k.timers.At(clock.Now()+grace-min(lastGrace, grace/2), s.hit) // by then it has been warned
 	}
 	k.mu.Unlock()
 	if frozen {
@@ -142,14 +145,6 @@ func (s *step) hit() {
 		s.warn()
 		return
 	}
-	s.term()
-}
-
-// lastGrace is what is left of the grace when a step that was warned of its end first is told to end.
-const lastGrace = 5 * time.Second
-
-// term tells all processes to end.
-func (s *step) term() {
 	_ = s.signal(unix.SIGCONT, everyone)
 	_ = s.signal(unix.SIGTERM, everyone)
 }

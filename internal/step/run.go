@@ -31,20 +31,21 @@ type step struct {
 	stuck    chan struct{} // closed when its processes do not die
 
 	// Guarded by the keeper's lock.
-	tasks                               []*child
-	started                             bool
-	flowing                             bool             // its streams take what comes
-	early                               []func(*streams) // came before, in order
-	earlySize                           int
-	begun                               time.Duration // boottime of the start
-	slept                               time.Duration // how long it has been suspended
-	limit                               time.Duration
-	end                                 end // why it is being ended from outside
-	killed                              bool
-	warned                              bool
-	told                                []wire.TaskExited
-	exited                              *wire.Exited // set at the end
-	warnT, limitT, termT, killT, stuckT *clock.Timer
+	tasks                        []*child
+	started                      bool
+	flowing                      bool             // its streams take what comes
+	early                        []func(*streams) // came before, in order
+	earlySize                    int
+	begun                        time.Duration // boottime of the start
+	slept                        time.Duration // how long it has been suspended
+	limit                        time.Duration
+	end                          end // why it is being ended from outside
+	killed                       bool
+	warned                       bool
+	told                         []wire.TaskExited
+	exited                       *wire.Exited // set at the end
+	warnT, limitT, killT, stuckT *clock.Timer
+	termT                        *clock.Timer // after a warning
 }
 
 // End is a reason to end a step, and how.

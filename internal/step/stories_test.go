@@ -332,7 +332,8 @@ func cancels(t *testing.T, a *agent) {
 func warnsFirst(t *testing.T, a *agent) {
 	l := a.batch(1, "trap 'echo saved' USR1; trap 'echo termed; exit 0' TERM; touch ready; while :; do sleep 0.01; done")
 	l.Time = wire.Timing{
-		Limit: time.Hour, WarnSignal: int(syscall.SIGUSR1), WarnBefore: time.Second, WarnAll: true, KillGrace: 8 * time.Second,
+		Limit: time.Hour, WarnSignal: int(syscall.SIGUSR1), WarnBefore: time.Second, WarnAll: true,
+		KillGrace: 8 * time.Second,
 	}
 	a.launch(l)
 	a.started(l.Key)

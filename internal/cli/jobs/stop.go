@@ -17,6 +17,7 @@ type stopOptions struct {
 	app     *app.App
 	abort   bool
 	yes     bool
+	json    bool
 	project string
 	refs    []string
 }
@@ -35,6 +36,9 @@ func stopCommand(a *app.App) *cobra.Command {
 	f.BoolVarP(&o.abort, "abort", "x", false, "kill at once, without grace")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	f.StringVar(&o.project, "project", "", "`PROJECT` of the runs")
+	if !a.Dstack {
+		f.BoolVar(&o.json, "json", false, "print JSON: what is being stopped")
+	}
 	return c
 }
 
@@ -45,6 +49,7 @@ func (o *stopOptions) run(ctx context.Context) error {
 		return err
 	}
 	var faults []error
+	stopped := []string{}
 	for _, ref := range o.refs {
 		if !o.yes && o.app.Terminal { // nobody is asked about what is not there
 			if err := o.look(ctx, c, ref); err != nil {
@@ -63,7 +68,13 @@ func (o *stopOptions) run(ctx context.Context) error {
 			fmt.Fprintln(o.app.Out, map[bool]string{false: "Stopped", true: "Aborted"}[o.abort])
 			continue
 		}
-		o.app.Note("%s is being stopped", ref)
+		stopped = append(stopped, ref)
+		if !o.json {
+			o.app.Note("%s is being stopped", ref)
+		}
+	}
+	if o.json {
+		faults = append(faults, o.app.PrintJSON(map[string]any{"stopped": stopped}))
 	}
 	return errors.Join(faults...)
 }

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"slices"
+
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/runlife"
@@ -32,7 +34,7 @@ func (in *Exited) apply(s *State) (None, error) {
 		}
 		if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {
 			next.Exit, next.Usage, next.Image = in.Exit, in.Usage, in.Image
-			if ranks := in.ranksOf(j); len(ranks) > 0 || next.Life != nil && next.Life.Ranks != nil {
+			if ranks := in.ranksOf(j); len(ranks) > 0 {
 				next.OwnLife().Ranks = ranks
 			}
 		}
@@ -47,6 +49,7 @@ func (in *Exited) apply(s *State) (None, error) {
 		}
 	default:
 		s.jobs.StepExited(j, report)
+		in.addRank(next)
 		if !jobs.IsOver(j) {
 			prologFailed()
 			edit.StepExited(report)
@@ -108,6 +111,25 @@ func (in *AllocDone) apply(s *State) (None, error) {
 	edit.End(st, why, "")
 	edit.Commit()
 	return none, nil
+}
+
+// addRank keeps how the commands of a run of processes ended on one of its nodes, where they ended by themselves: they
+// are the first step of its script.
+func (in *Exited) addRank(j *core.Job) {
+	if j.Spec.Run == "" || j.Spec.More().Container != nil || len(j.Alloc.Nodes) < 2 || in.Step != "0" ||
+		in.Cause != jobs.CauseExit {
+		return
+	}
+	rank := slices.IndexFunc(j.Alloc.Nodes, func(n core.NodeAlloc) bool { return n.Node == in.Node })
+	var have []core.RankExit
+	if j.Life != nil {
+		have = j.Life.Ranks
+	}
+	if rank < 0 || slices.ContainsFunc(have, func(r core.RankExit) bool { return int(r.Rank) == rank }) {
+		return // it was told before
+	}
+	j.OwnLife().Ranks = append(slices.Clone(have),
+		core.RankExit{Rank: int32(rank), Code: in.Exit.Code, Signal: in.Exit.Signal})
 }
 
 // maxGroupRanks bounds the ranks of a run of several groups: the job of one does not know how many the others have.

@@ -17,6 +17,9 @@ func Started(j *core.Job) {
 	if rules := j.Spec.Rules(); rules != nil && rules.Inactivity > 0 {
 		j.OwnLife().IdleSince = j.Start
 	}
+	if j.Life != nil && j.Life.Ranks != nil {
+		j.OwnLife().Ranks = nil // those of the attempt before
+	}
 }
 
 // Again decides whether an attempt that has just ended is followed by another, as a retry or by the run's schedule, and
