@@ -336,3 +336,18 @@ func hetName(lead core.JobID, offset int32) string {
 func hetSet(ref *core.HetRef) string {
 	return fmt.Sprintf("%d-%d", ref.Lead, ref.Lead+core.JobID(ref.Count)-1)
 }
+
+// JobTRES is what a job holds, or would hold.
+func JobTRES(j *client.Job) core.TRES {
+	z := billed(j)
+	list := []core.Amount{
+		{Name: "cpu", Count: int64(z.cpus)},
+		{Name: "mem", Count: int64(z.mem / core.MiB)},
+		{Name: "node", Count: int64(z.nodes)},
+		{Name: "billing", Count: z.billing()},
+	}
+	for name, n := range z.gres {
+		list = append(list, core.Amount{Name: "gres/" + name, Count: n})
+	}
+	return core.TRESOf(list...)
+}

@@ -414,12 +414,12 @@ var defaults = map[string]string{
 		"MaxTRESPU,MaxJobsPU,MaxSubmitPU,MaxTRESPA,MaxJobsPA,MaxSubmitPA,MinTRES",
 	"clusters": "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmit,MaxJobs,MaxTRES,MaxSubmit," +
 		"MaxWall,QOS,DefaultQOS",
-	"tres":         "Type,Name,ID",
+	"tres":         "Type,Name%15,ID",
 	"wckeys":       "WCKey,Cluster,User",
 	"problems":     "Cluster,Account,User,Problem",
-	"events":       "Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User",
-	"reservations": "Cluster,Name,TRES,TimeStart,TimeEnd,UnusedWall",
-	"federations":  "Federation,Cluster,ID,Features,FedState",
+	"events":       "Cluster,NodeName%-15,TimeStart,TimeEnd,State%6,Reason%30,User",
+	"reservations": "Cluster,Name%15,TRES%30,TimeStart,TimeEnd,UnusedWall",
+	"federations":  "Federation,Cluster,ID%2,Features%20,FedState%12",
 	"resources":    "Name,Server,Type,Count,Allocated,ServerType",
 	"transactions": "Time,Action,Actor,Where,Info",
 }

@@ -188,7 +188,7 @@ func (s *run) archive(args []string) int {
 	case word != "" && strings.HasPrefix("load", word):
 		s.w.Errorf("archive load: archives are SQL of Slurm's own database and cannot be loaded here")
 	default:
-		fmt.Fprint(s.w.Err, "No valid entity in archive command\nInput line must include, \"Dump\", or \"load\".\n")
+		fmt.Fprint(s.w.Err, "No valid entity in archive command\nInput line must include, \"Dump\", or \"load\"\n")
 	}
 	return slurm.ExitError
 }

@@ -38,6 +38,22 @@ func jobText(err error) string {
 	return slurm.ErrorText(err)
 }
 
+// suspendText is what scontrol suspend and resume say of a job that they cannot be done to.
+func suspendText(ctx context.Context, c *client.Client, id string, err error) string {
+	list, missing := c.Job(ctx, id)
+	switch {
+	case missing != nil || len(list.Jobs) == 0:
+		return "Unexpected message received"
+	case core.CodeOf(err) == core.Denied || list.Jobs[0].State.Final():
+		return jobText(err)
+	case list.Jobs[0].State == core.Pending:
+		return "Job is pending execution"
+	case list.Jobs[0].State == core.Running:
+		return "Job is not suspended"
+	}
+	return jobText(err)
+}
+
 // each applies an update to jobs named by words or comma lists, and reports those it could not be applied to.
 func (s jobVerbs) each(ctx context.Context, words []string, after string, u *client.Update) int {
 	c, err := s.client()
@@ -53,6 +69,9 @@ func (s jobVerbs) each(ctx context.Context, words []string, after string, u *cli
 			continue
 		}
 		err := c.UpdateJob(ctx, id, u)
+		if u.Hold != nil && !u.Requeue && core.ReasonOf(err) == slurm.ReasonJobNotPending {
+			continue // as in Slurm: of a job that runs there is nothing to hold, and that is no error
+		}
 		if core.ReasonOf(err) == "not_an_array" { // as Slurm: a task limit changes nothing of another job
 			rest := *u
 			if rest.Throttle = nil; rest == (client.Update{}) {
@@ -66,6 +85,10 @@ func (s jobVerbs) each(ctx context.Context, words []string, after string, u *cli
 				return s.w.LoadFailed("slurm_update error", err)
 			}
 			if !s.quiet {
+				if u.Suspend != nil {
+					fmt.Fprintf(s.w.Err, "%s for job %s\n", suspendText(ctx, c, id, err), id)
+					continue
+				}
 				fmt.Fprintf(s.w.Err, "%s for job %s\n", jobText(err), id)
 				if after != "" {
 					fmt.Fprintf(s.w.Err, "%s error: %s\n", after, jobText(err))

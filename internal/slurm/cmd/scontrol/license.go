@@ -25,23 +25,17 @@ func (s *session) showLicenses(ctx context.Context, args []string) int {
 		fmt.Fprintln(s.w.Out, "No licenses configured in Slurm.")
 		return 0
 	}
-	found := false
 	for i := range list.Licenses {
 		l := &list.Licenses[i]
 		if len(args) > 0 && args[0] != l.Name {
 			continue
 		}
-		found = true
 		sep := "\n    "
 		if s.show.OneLine {
 			sep = " "
 		}
 		fmt.Fprintf(s.w.Out, "LicenseName=%s%sTotal=%d Used=%d Free=%d Reserved=%d Remote=no\n", plain.Cell(l.Name),
 			sep, l.Total, l.Used, l.Free(), l.Reserved)
-	}
-	if !found {
-		fmt.Fprintf(s.w.Out, "License %s not found\n", args[0])
-		return slurm.ExitError
 	}
 	return 0
 }

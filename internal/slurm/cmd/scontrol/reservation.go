@@ -38,7 +38,7 @@ func (s *session) showReservations(ctx context.Context, args []string) int {
 	case shown:
 		return 0
 	case len(args) > 0:
-		fmt.Fprintf(s.w.Err, "Reservation %s not found\n", args[0])
+		fmt.Fprintf(s.w.Out, "Reservation %s not found\n", args[0])
 		return slurm.ExitError
 	}
 	fmt.Fprintln(s.w.Out, "No reservations in the system")
@@ -336,7 +336,7 @@ func (s *session) createReservation(ctx context.Context, args []string) int {
 	c := &r.change
 	switch {
 	case c.Start == nil && (c.SetFlags&core.ReserveTimeFloat == 0):
-		return refuse("A start time must be specified.")
+		return refuse("A start time must be given.")
 	case c.End == nil && c.Duration == nil:
 		return refuse("An end time or duration must be specified.")
 	case c.Users == nil && c.Projects == nil && c.Groups == nil:

@@ -73,10 +73,10 @@ func TestReservationWords(t *testing.T) {
 			args: "delete reservationname=physics_1", sent: `DELETE reservations/physics_1`,
 			err: "delete_reservation reservationname=physics_1: Requested reservation is invalid\n", code: 1,
 		},
-		{args: "show reservation zz", err: "Reservation zz not found\n", code: 1},
+		{args: "show reservation zz", out: "Reservation zz not found\n", code: 1},
 		{
 			args: "create reservation duration=60 users=root nodes=n001",
-			err:  "scontrol: error: A start time must be specified.  No reservation created.\n", code: 1,
+			err:  "scontrol: error: A start time must be given.  No reservation created.\n", code: 1,
 		},
 		{
 			args: "create reservation start=now users=root nodes=n001",

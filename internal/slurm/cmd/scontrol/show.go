@@ -35,6 +35,7 @@ var entities = []struct {
 	{[]string{"frontend"}, (*session).showFrontEnds},
 	{[]string{"slurmd"}, ofHost(hostView.showAgent)},
 	{[]string{"topology"}, (*session).showTopology},
+	{[]string{"assoc_mgr", "cache"}, showAssocMgr},
 }
 
 // nothing is what there is of things that this cluster does not have.
@@ -79,12 +80,12 @@ func (s *session) showEntity(ctx context.Context, args []string) int {
 	}
 	word, value, given := strings.Cut(args[0], "=")
 	rest := args[1:]
-	if given {
-		rest = append([]string{value}, rest...)
-	}
 	if word = strings.ToLower(word); len(rest) > 1 && !strings.HasPrefix("assoc_mgr", word) && word != "cache" {
 		fmt.Fprintln(s.w.Err, "too many arguments for keyword:show")
 		return slurm.ExitError
+	}
+	if given { // as in Slurm, what follows is not looked at
+		rest = []string{value}
 	}
 	for _, exact := range []bool{true, false} {
 		for _, e := range entities {
@@ -120,6 +121,7 @@ func (s *session) showNodes(ctx context.Context, args []string) int {
 		return s.w.LoadFailed("slurm_load_node error", err)
 	}
 	all := len(nodes)
+	var missing []string
 	if len(args) > 0 {
 		names, err := cmd.Hosts(args[0])
 		if err != nil {
@@ -130,8 +132,8 @@ func (s *session) showNodes(ctx context.Context, args []string) int {
 		for _, name := range names {
 			i := slices.IndexFunc(nodes, func(n client.Node) bool { return string(n.Name) == name })
 			if i < 0 {
-				fmt.Fprintf(s.w.Err, "Node %s not found\n", name)
-				return slurm.ExitError
+				missing = append(missing, name)
+				continue
 			}
 			found = append(found, nodes[i])
 		}
@@ -145,13 +147,16 @@ func (s *session) showNodes(ctx context.Context, args []string) int {
 		return s.doc.Print(s.w.Out, cmd.NodesDocument(nodes, cmd.RecordOptions(info.Name), s.w.Now()), info.Name, false)
 	}
 	listing{s.w.Out, s.heads}.head(s.w.Now(), all)
-	if len(nodes) == 0 {
+	if all == 0 {
 		fmt.Fprintln(s.w.Out, "No nodes in the system")
 	}
 	for i := range nodes {
 		fmt.Fprint(s.w.Out, report.ShowNode(&nodes[i], s.show))
 	}
-	return 0
+	for _, name := range missing {
+		fmt.Fprintf(s.w.Out, "Node %s not found\n", name)
+	}
+	return min(len(missing), slurm.ExitError)
 }
 
 func (s *session) showPartitions(ctx context.Context, args []string) int {
@@ -185,14 +190,14 @@ func (s *session) showPartitions(ctx context.Context, args []string) int {
 	case shown:
 		return 0
 	case len(args) > 0:
-		fmt.Fprintf(s.w.Err, "Partition %s not found\n", args[0])
+		fmt.Fprintf(s.w.Out, "Partition %s not found\n", args[0])
 		return slurm.ExitError
 	}
 	fmt.Fprintln(s.w.Out, "No partitions in the system")
 	return 0
 }
 
-func (s *session) showTopology(ctx context.Context, _ []string) int {
+func (s *session) showTopology(ctx context.Context, args []string) int {
 	c, err := s.client()
 	if err != nil {
 		s.w.Errorf("%v", err)
@@ -206,7 +211,10 @@ func (s *session) showTopology(ctx context.Context, _ []string) int {
 		return s.w.LoadFailed("slurm_load_topo error", err)
 	}
 	lines := slurm.TopologyLines(info.Topology)
-	if len(lines) == 0 {
+	switch {
+	case len(lines) == 0 && len(args) > 0:
+		s.w.Errorf("Topology information contains no switch or node named %s", args[0])
+	case len(lines) == 0:
 		s.w.Errorf("No topology information available")
 	}
 	for _, line := range lines {

@@ -32,6 +32,9 @@ func (s jobVerbs) showJobs(ctx context.Context, args []string) int {
 				task = n
 			}
 		}
+		if lead, offset, ok := strings.Cut(word, "+"); ok && isNumber(offset) {
+			word = lead // a component of a het job
+		}
 		if _, err := strconv.ParseUint(word, 10, 63); err != nil {
 			fmt.Fprintln(s.w.Err, "scontrol_print_job error: Invalid job id specified")
 			return slurm.ExitError
@@ -91,6 +94,11 @@ func (s jobVerbs) showJobs(ctx context.Context, args []string) int {
 		out.WriteString(report.ShowJob(&list.Jobs[i], s.show))
 	}
 	return 0
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 31)
+	return err == nil
 }
 
 // onlyTask gives the records of one task of arrays. As in Slurm, a task that was canceled before it started has none.

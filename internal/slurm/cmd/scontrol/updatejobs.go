@@ -154,12 +154,17 @@ var sameKeys = map[string]string{
 
 // jobKey is a key's whole name, in lower case.
 func jobKey(word string) string {
+	name := strings.ToLower(jobKeyName(word))
+	return cmp.Or(sameKeys[name], name)
+}
+
+// jobKeyName is a key's whole name as Slurm writes it; one that is unknown stays as it is.
+func jobKeyName(word string) string {
 	for _, exact := range []bool{true, false} {
 		for _, k := range jobKeys {
 			if strings.EqualFold(k.name, word) || !exact && len(word) >= k.least && len(word) <= len(k.name) &&
 				strings.EqualFold(k.name[:len(word)], word) {
-				name := strings.ToLower(k.name)
-				return cmp.Or(sameKeys[name], name)
+				return k.name
 			}
 		}
 	}
@@ -175,6 +180,10 @@ func (s jobVerbs) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 		given := p.key
 		if p.key = jobKey(p.key); p.key == "userid" {
 			continue
+		}
+		if p.key == "timelimit" && p.sign == 0 && len(p.value) > 1 && p.value != "-1" &&
+			strings.ContainsRune("+-", rune(p.value[0])) { // as += and -= are
+			p.sign, p.value = p.value[0], p.value[1:]
 		}
 		if p.sign != 0 && p.key != "timelimit" {
 			s.w.Errorf("Option %s does not accept [+|-]= syntax", p.text)
@@ -194,6 +203,12 @@ func (s jobVerbs) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 		known, ok := s.setJobKey(p, u)
 		switch {
 		case ok:
+		case strings.HasPrefix(known, "Invalid MailType: "):
+			fmt.Fprintln(s.w.Err, known)
+			return slurm.ExitError
+		case strings.HasPrefix(known, "Invalid time specification"):
+			fmt.Fprintf(s.w.Err, "%s\nNo changes specified\n", known)
+			return slurm.ExitError
 		case known != "":
 			s.w.Errorf("%s", known)
 			return slurm.ExitError
@@ -241,11 +256,14 @@ var refusedKeys = map[string]string{
 // setJobKey puts the value of a key into an update. Without ok it says what is wrong with the value of a key that it
 // knows.
 func (s jobVerbs) setJobKey(p *pair, u *client.Update) (wrong string, ok bool) {
-	when := func(to **core.Time) bool {
+	when := func(to **core.Time) (string, bool) {
 		t, err := grammar.ParseMoment(p.value, s.w.Now(), grammar.Upcoming)
+		if err != nil {
+			return cmd.BadMoment(p.value, err), false
+		}
 		at := core.At(t)
 		*to = &at
-		return err == nil
+		return "", true
 	}
 	limit := func(to **core.Seconds) bool {
 		least, valid := timeLimit(p.value)
@@ -258,7 +276,7 @@ func (s jobVerbs) setJobKey(p *pair, u *client.Update) (wrong string, ok bool) {
 	case "mailtype":
 		list, valid := slurm.MailTypes(p.value)
 		u.MailTypes = &list
-		return "Invalid MailType value: " + p.value, valid
+		return "Invalid MailType: " + p.value, valid
 	case "timelimit":
 		return "Invalid TimeLimit value", limit(&u.TimeLimit)
 	case "timemin":
@@ -292,9 +310,9 @@ func (s jobVerbs) setJobKey(p *pair, u *client.Update) (wrong string, ok bool) {
 		parse(&u.Licenses, p.value)
 		return "", true
 	case "deadline":
-		return "Invalid deadline value: " + p.value, when(&u.Deadline)
+		return when(&u.Deadline)
 	case "starttime":
-		return "Invalid StartTime value: " + p.value, when(&u.Begin)
+		return when(&u.Begin)
 	case "resetaccruetime":
 		u.ResetAge = true
 		return "", true
@@ -302,7 +320,14 @@ func (s jobVerbs) setJobKey(p *pair, u *client.Update) (wrong string, ok bool) {
 	known, ok := ask(p, u)
 	if known && !ok {
 		name, _, _ := strings.Cut(p.text, "=")
-		return fmt.Sprintf("Invalid %s value: %s", name, p.value), false
+		wrong = fmt.Sprintf("Invalid %s value", jobKeyName(name))
+		if p.key != "delayboot" {
+			wrong += ": " + p.value
+		}
+		if _, err := strconv.ParseFloat(p.value, 64); err != nil && p.key == "numcpus" {
+			s.w.Errorf("Invalid numeric value %q for NumCPUs.", p.value)
+		}
+		return wrong, false
 	}
 	return "", ok
 }
