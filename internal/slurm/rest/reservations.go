@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm/errno"
+	"bireme.dev/bireme/internal/slurm/report/record"
 	"bireme.dev/bireme/internal/slurm/schema"
 )
 
@@ -46,50 +47,7 @@ func badReservation(err error, name string) error {
 }
 
 func (c reserving) reservations(list []client.Reservation) *schema.Record {
-	records := []*schema.Record{}
-	for i := range list {
-		records = append(records, reservationRecord(&list[i]))
-	}
-	return schema.New("openapi_reservation_resp").Set("reservations", records).Set("last_update", c.lastUpdate())
-}
-
-func reservationRecord(r *client.Reservation) *schema.Record {
-	var licenses []string
-	for _, l := range r.Licenses {
-		licenses = append(licenses, l.Name+":"+strconv.FormatInt(l.Total, 10))
-	}
-	out := schema.New("reservation_info").
-		Set("name", r.Name).Set("start_time", schema.Time(r.Start)).Set("end_time", schema.Time(r.End)).
-		Set("node_list", r.Nodes).Set("node_count", r.NodeCount).Set("core_count", r.Cores).
-		Set("features", r.Features.String()).Set("partition", string(r.Partition)).Set("groups", strings.Join(r.Groups, ",")).
-		Set("users", joined(r.Users)).Set("accounts", joined(r.Projects)).Set("licenses", strings.Join(licenses, ",")).
-		Set("flags", reservationWords(r.Flags)).Set("max_start_delay", int64(r.MaxDelay)).Set("watts", schema.Number{})
-	if r.PurgeComp > 0 {
-		out.Set("purge_completed", schema.New("reservation_info_purge").Set("time", schema.Int(int64(r.PurgeComp))))
-	}
-	if r.CPUs > 0 {
-		out.Set("tres", "cpu="+strconv.Itoa(int(r.CPUs)))
-	}
-	return out
-}
-
-// reservationWords are the flags of a reservation that clients know.
-func reservationWords(f core.ReserveFlag) []string {
-	list := []string{}
-	for _, w := range f.Words() {
-		if w == "PURGE_COMP" || schema.Known("reservation_flag", w) {
-			list = append(list, w)
-		}
-	}
-	return list
-}
-
-func joined[T ~string](list []T) string {
-	all := make([]string, len(list))
-	for i, w := range list {
-		all[i] = string(w)
-	}
-	return strings.Join(all, ",")
+	return record.Reservations(list, c.api.Now())
 }
 
 func deleteReservation(c reserving) (*schema.Record, error) {
@@ -154,9 +112,9 @@ func madeRecord(r *client.Reservation) *schema.Record {
 	return schema.New("reservation_desc_msg").Set("name", r.Name).Set("start_time", schema.Time(r.Start)).
 		Set("end_time", schema.Time(r.End)).Set("duration", schema.Int(int64(r.End.Sub(r.Start)/time.Minute))).
 		Set("node_list", r.Nodes).Set("node_count", schema.Int(r.NodeCount)).Set("core_count", schema.Positive(r.CoreCount)).
-		Set("users", joined(r.Users)).Set("accounts", joined(r.Projects)).Set("groups", r.Groups).
+		Set("users", record.Joined(r.Users)).Set("accounts", record.Joined(r.Projects)).Set("groups", r.Groups).
 		Set("partition", string(r.Partition)).Set("features", r.Features.String()).Set("comment", r.Comment).
-		Set("flags", reservationWords(r.Flags))
+		Set("flags", record.ReservationWords(r.Flags))
 }
 
 func reservationChange(in schema.Input) (*core.ReservationChange, error) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"bireme.dev/bireme/internal/slurm"
-
 	"bireme.dev/bireme/internal/core/plain"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/report/record"
 )
 
 // showLicenses lists licenses, or one of them.
@@ -20,6 +20,9 @@ func (s *session) showLicenses(ctx context.Context, args []string) int {
 	if err != nil {
 		s.w.Errorf("%s", slurm.ErrorText(err))
 		return slurm.ExitError
+	}
+	if s.doc != nil {
+		return s.doc.Print(s.w.Out, record.Licenses(list, s.w.Now()), "", false)
 	}
 	if len(list.Licenses) == 0 {
 		fmt.Fprintln(s.w.Out, "No licenses configured in Slurm.")

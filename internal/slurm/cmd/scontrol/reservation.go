@@ -14,6 +14,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/report/record"
 )
 
 func (s *session) showReservations(ctx context.Context, args []string) int {
@@ -25,6 +26,14 @@ func (s *session) showReservations(ctx context.Context, args []string) int {
 	list, err := c.Reservations(ctx)
 	if err != nil {
 		return s.w.LoadFailed("slurm_load_reservations error", err)
+	}
+	if s.doc != nil {
+		if len(args) > 0 {
+			list.Reservations = slices.DeleteFunc(list.Reservations, func(r client.Reservation) bool {
+				return r.Name != args[0]
+			})
+		}
+		return s.doc.Print(s.w.Out, record.Reservations(list.Reservations, s.w.Now()), "", false)
 	}
 	listing{s.w.Out, s.heads}.head(s.w.Now(), len(list.Reservations))
 	shown := false

@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/report"
+	"bireme.dev/bireme/internal/slurm/schema"
 )
 
 // entities are what show knows, in the order in which short forms find them.
@@ -176,6 +177,17 @@ func (s *session) showPartitions(ctx context.Context, args []string) int {
 	}
 	if n, err := strconv.ParseInt(info.Settings["DefMemPerCPU"], 10, 64); err == nil {
 		s.show.DefMem = core.Bytes(n) * core.MiB
+	}
+	if s.doc != nil {
+		var records []*schema.Record
+		for i := range info.Partitions {
+			if p := &info.Partitions[i]; len(args) == 0 || string(p.Name) == args[0] {
+				records = append(records, report.PartitionRecord(p, nodes, cmd.RecordOptions(info.Name)))
+			}
+		}
+		body := schema.New("openapi_partition_resp").Set("partitions", records).
+			Set("last_update", schema.Int(s.w.Now().Unix()))
+		return s.doc.Print(s.w.Out, body, info.Name, false)
 	}
 	listing{s.w.Out, s.heads}.head(s.w.Now(), len(info.Partitions))
 	shown := false

@@ -16,16 +16,19 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/report/record"
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "all", Short: 'a'},
 	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg},
+	{Long: "json", Arg: getopt.OptionalArg},
 	{Long: "reset", Short: 'r'},
 	{Long: "sort-by-id", Short: 'i'},
 	{Long: "sort-by-time", Short: 't'},
 	{Long: "sort-by-time2", Short: 'T'},
 	{Long: "version", Short: 'V'},
+	{Long: "yaml", Arg: getopt.OptionalArg},
 	{Long: "help"},
 	{Long: "usage"},
 }}
@@ -54,12 +57,19 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		fmt.Fprintln(w.Out, "Reset scheduling statistics")
 		return 0
 	}
+	form, ok := w.Document(f)
+	if !ok {
+		return slurm.ExitError
+	}
 	d, err := c.Diag(ctx)
 	if err != nil {
 		return w.LoadFailed("slurm_get_statistics error", err)
 	}
 	out := bufio.NewWriter(w.Out)
 	defer out.Flush()
+	if form != nil {
+		return form.Print(out, record.Diag(d), "", false)
+	}
 	printJobs(out, d)
 	printPasses(out, d)
 	fmt.Fprintf(out, "\nLatency for 1000 calls to gettimeofday(): %d microseconds\n", clockCost().Microseconds())

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -147,8 +148,10 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 		return slurm.ExitError
 	}
 	for i := range rows {
-		line = column.AppendRow(line[:0], q.cols, &rows[i])
-		out.Write(line)
+		for row := range q.lines(&rows[i]) {
+			line = column.AppendRow(line[:0], q.cols, row)
+			out.Write(line)
+		}
 	}
 	return 0
 }
@@ -200,7 +203,7 @@ func (q *query) load(ctx context.Context, c *client.Client) ([]report.QueueRow, 
 	for i := range rows {
 		rows[i].Room, rows[i].Site = q.room, &q.site
 	}
-	if q.array || len(q.tasks) > 0 {
+	if (q.array || len(q.tasks) > 0) && !q.expandsLate() {
 		rows = q.expand(rows)
 	}
 	if q.perPartition {
@@ -242,6 +245,35 @@ func (q *query) wants(r *report.QueueRow) bool {
 		return false
 	}
 	return len(q.resv) == 0 || slices.Contains(q.resv, r.Job.Spec.More().Reservation)
+}
+
+// expandsLate reports whether arrays are expanded while they are printed: where no key of the order tells their tasks
+// apart, they stay together, and no row of each has to be made and sorted.
+func (q *query) expandsLate() bool {
+	return q.array && q.document == nil && !q.perPartition && !strings.ContainsAny(q.sort, "iAFK")
+}
+
+// lines are the rows that are printed of one: itself, or with -r one for each task that it stands for, which is good
+// until the next.
+func (q *query) lines(row *report.QueueRow) iter.Seq[*report.QueueRow] {
+	return func(yield func(*report.QueueRow) bool) {
+		if row.Tasks == "" || !q.expandsLate() {
+			yield(row)
+			return
+		}
+		a, err := grammar.ParseArray(row.Tasks)
+		if err != nil {
+			yield(row)
+			return
+		}
+		one, b := *row, *row.Brief
+		b.Tasks, one.Brief = "", &b
+		for task := range a.Tasks.All() {
+			if b.Task = int32(task); !yield(&one) {
+				return
+			}
+		}
+	}
 }
 
 // expand makes a row of every task that an array's record stands for; without -r of those that -j names.

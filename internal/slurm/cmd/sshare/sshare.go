@@ -13,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/report/record"
 	"bireme.dev/bireme/internal/slurm/report/table"
 )
 
@@ -21,6 +22,7 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "all", Short: 'a'},
 	{Long: "helpformat", Short: 'e'},
 	{Long: "long", Short: 'l'},
+	{Long: "json", Arg: getopt.OptionalArg},
 	{Long: "partition", Short: 'm'},
 	{Key: "clusters", Long: "clusters", Short: 'M', Arg: getopt.RequiredArg},
 	{Key: "clusters", Long: "cluster", Arg: getopt.RequiredArg},
@@ -34,6 +36,7 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "Users", Short: 'U'},
 	{Long: "verbose", Short: 'v'},
 	{Long: "version", Short: 'V'},
+	{Long: "yaml", Arg: getopt.OptionalArg},
 	{Long: "help"},
 	{Long: "usage"},
 }}
@@ -89,6 +92,11 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	}
 	out := bufio.NewWriter(w.Out)
 	defer out.Flush()
+	if form, ok := w.Document(f); !ok {
+		return slurm.ExitError
+	} else if form != nil {
+		return form.Print(out, record.Shares(list, cluster.Name, q.users, q.accounts), cluster.Name, false)
+	}
 	if named != "" {
 		fmt.Fprintf(out, "CLUSTER: %s\n", named)
 	}
