@@ -266,7 +266,8 @@ func (r *findingRun) check(line string, want []string) {
 	code := run(context.Background(), w, words[1:])
 	var got []string
 	for l := range strings.Lines(out.String()) {
-		if first, _, _ := strings.Cut(strings.TrimSuffix(l, "\n"), " "); only != "" && !slices.Contains(strings.Fields(only), first) {
+		first, _, _ := strings.Cut(strings.TrimSuffix(l, "\n"), " ")
+		if only != "" && !slices.Contains(strings.Fields(only), first) {
 			continue
 		}
 		got = append(got, strings.TrimSuffix(l, "\n"))

@@ -150,6 +150,11 @@ func (s *run) verb(args []string) int {
 	case s.readonly:
 		s.w.Errorf("--readonly: nothing is changed")
 		return slurm.ExitError
+	case verb == "reconfigure": // as scontrol does: one server has the settings of both
+		if _, err := s.c.Reconfigure(s.ctx, &client.Reconfigure{}); err != nil {
+			return s.w.LoadFailed("sacctmgr: error: reconfigure", err)
+		}
+		return 0
 	case is("add", "create"):
 		return (&adder{s}).add(rest)
 	case is("modify", "update"):

@@ -2,6 +2,7 @@ package scontrol
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -147,12 +148,20 @@ func reservationKey(word string) string {
 	return ""
 }
 
+// hinted is an error in Slurm's words, with what would be right.
+type hinted struct {
+	error
+	hint string
+}
+
 // request is a reservation as scontrol's words ask for it.
 type request struct {
 	name    string
 	change  core.ReservationChange
 	signed  []pair // lists that grow or shrink
 	notSaid string // what nobody here can set aside
+	// how many numbers of cores were given; Slurm wants one for each node that is named
+	coreCounts int
 }
 
 func (s *session) readReservation(args []string) (*request, error) {
@@ -183,7 +192,8 @@ func (s *session) readKey(r *request, p pair) error {
 	case "starttime", "endtime":
 		t, err := grammar.ParseMoment(p.value, s.w.Now(), grammar.Upcoming)
 		if err != nil {
-			return fmt.Errorf("Invalid %s time %q", strings.TrimSuffix(p.key, "time"), p.value)
+			fmt.Fprintln(s.w.Err, cmd.BadMoment(p.value, err))
+			return fmt.Errorf("Invalid %s time %s", strings.TrimSuffix(p.key, "time"), p.text)
 		}
 		at := core.At(t)
 		if p.key == "starttime" {
@@ -215,7 +225,7 @@ func (s *session) readKey(r *request, p pair) error {
 		if p.key == "nodecnt" {
 			c.NodeCount = &n
 		} else {
-			c.CoreCount = &n
+			c.CoreCount, r.coreCounts = &n, strings.Count(p.value, ",")+1
 		}
 	case "tres":
 		return r.readTRES(p.value)
@@ -256,7 +266,7 @@ func (r *request) readFlags(p pair) error {
 		drop := p.sign == '-' || strings.HasPrefix(name, "-")
 		f, err := core.ParseReserveFlags(strings.TrimLeft(name, "+-"))
 		if err != nil {
-			return fmt.Errorf("Error parsing flags %s.  %v", p.value, err)
+			return hinted{fmt.Errorf("Error parsing flags %s", p.value), err.Error()}
 		}
 		if timed {
 			sec, err := grammar.ParseTimeSpan(length)
@@ -338,7 +348,12 @@ func (s *session) createReservation(ctx context.Context, args []string) int {
 	r, err := s.readReservation(args)
 	switch {
 	case err != nil:
-		return refuse("%s", sentence(err))
+		code := refuse("%s", sentence(err))
+		var h hinted
+		if errors.As(err, &h) {
+			s.w.Hint(h.hint)
+		}
+		return code
 	case r.notSaid != "":
 		return refuse("%s cannot be reserved here.", r.notSaid)
 	}
@@ -350,6 +365,13 @@ func (s *session) createReservation(ctx context.Context, args []string) int {
 		return refuse("An end time or duration must be specified.")
 	case c.Users == nil && c.Projects == nil && c.Groups == nil:
 		return refuse("Either Users/Groups and/or Accounts must be specified.")
+	}
+	if n := r.coreCounts; n > 0 && c.Nodes != nil && !strings.EqualFold(*c.Nodes, "ALL") {
+		if names, err := cmd.Hosts(*c.Nodes); err == nil && len(names) > 0 && len(names) != n { // a count for each node
+			fmt.Fprintln(s.w.Err, "Error creating the reservation: "+
+				"Core count for reservation node list is not consistent!")
+			return slurm.ExitError
+		}
 	}
 	var in client.NewReservation
 	in.Name = r.name

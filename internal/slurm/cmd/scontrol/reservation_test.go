@@ -84,12 +84,12 @@ func TestReservationWords(t *testing.T) {
 		},
 		{
 			args: "create reservation start=now dur=1 users=root nodes=n001 flags=dialy",
-			err: "scontrol: error: Error parsing flags dialy.  unknown flag \"dialy\"; did you mean DAILY?  No " +
-				"reservation created.\n", code: 1,
+			err:  "scontrol: error: Error parsing flags dialy.  No reservation created.\n", code: 1,
 		},
 		{
 			args: "create reservation start=never dur=1 users=root",
-			err:  "scontrol: error: Invalid start time \"never\".  No reservation created.\n", code: 1,
+			err: "Invalid time specification (pos=0): never\n" +
+				"scontrol: error: Invalid start time start=never.  No reservation created.\n", code: 1,
 		},
 		{args: "create reservation foo=bar", err: "scontrol: error: Unknown parameter foo=bar.  No reservation " +
 			"created.\n", code: 1},
