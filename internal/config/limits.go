@@ -10,10 +10,11 @@ type Limits struct {
 	Connections int64 `yaml:"connections"`
 	// jobs that recur, the lines of a crontab; a new table counts beside the old one
 	CronJobsPerUser int64 `yaml:"cron_jobs_per_user"`
-	EnvVars         int64 `yaml:"env_vars"`      // variables in the environment of a job or step
-	EnvVarSize      Size  `yaml:"env_var_size"`  // of one of them, with its name
-	Followers       int64 `yaml:"followers"`     // logs that one user follows
-	JobsPerUser     int64 `yaml:"jobs_per_user"` // that wait or run; an array and its tasks that have not started are one
+	EnvVars         int64 `yaml:"env_vars"`     // variables in the environment of a job or step
+	EnvVarSize      Size  `yaml:"env_var_size"` // of one of them, with its name
+	Followers       int64 `yaml:"followers"`    // logs that one user follows
+	// that wait or run; an array and its tasks that have not started are one, and 4 KiB of a job's texts count as one more
+	JobsPerUser int64 `yaml:"jobs_per_user"`
 	// output of one attempt of a job kept by the server, and by its node until the server has it
 	LogPerJob  Size `yaml:"log_per_job"`
 	LogPerUser Size `yaml:"log_per_user"` // output of all jobs of a user kept by the server

@@ -2,6 +2,8 @@ package state
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
@@ -149,4 +151,48 @@ func TestStepsPerJob(t *testing.T) {
 		}
 	}
 	w.check()
+}
+
+// Long texts count: a user has no more memory for a few jobs with much to say than for many others, and none by changing
+// them afterwards.
+func TestLongTextsCountAsJobs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{JobsPerUser: 20})
+	node := coretest.Node("n1").Build()
+	w.must(&Register{Node: node.Name, Hardware: node.Hardware, Host: node.Host, Roles: node.Roles})
+	w.must(&EnsureUser{UID: 1000, UnixName: "eve"})
+	eve := core.Identity{User: "eve", UID: 1000}
+	held := func(args int) *Submit {
+		spec := coretest.Job().User("eve").Set(func(s *core.Spec) {
+			s.UID, s.Hold, s.Args = 1000, true, slices.Repeat([]string{strings.Repeat("x", 1000)}, args)
+		}).Spec()
+		return &Submit{By: eve, Spec: spec}
+	}
+	first := w.must(held(60)).(*Submitted).ID // 60,000 bytes count as 15 jobs
+	_, err := w.do(held(60))
+	if core.ReasonOf(err) != "jobs_per_user" || !strings.Contains(err.Error(), "count as 15") {
+		t.Errorf("a second one like that: %v", err)
+	}
+	var small []core.JobID
+	for range 4 {
+		small = append(small, w.must(held(0)).(*Submitted).ID)
+	}
+	comment := strings.Repeat("y", 4096)
+	up := &UpdateJob{By: eve, Job: small[0], Comment: &comment}
+	if w.must(up); w.st.counts.Users()["eve"].More != 15 {
+		t.Errorf("%+v", w.st.counts.Users()["eve"])
+	}
+	up.Job = small[1]
+	if _, err := w.do(up); core.ReasonOf(err) != "jobs_per_user" {
+		t.Errorf("a change to one that is longer: %v", err)
+	}
+	w.must(&Cancel{By: eve, Job: first})
+	w.must(up)
+	for _, id := range small {
+		w.must(&Cancel{By: eve, Job: id})
+	}
+	if n := w.st.counts.Users(); len(n) != 0 {
+		t.Errorf("when all have ended: %+v", n)
+	}
+	w.must(held(60))
 }

@@ -135,7 +135,7 @@ func (in *Requeue) readmit(s *State, j *core.Job) error {
 	}
 	one := jobs.Clone(j)
 	one.Array = nil // a task that comes back is a job of its own
-	if err := s.counts.Admit(in.By, one, 1); err != nil {
+	if err := s.counts.Admit(in.By, one, nil); err != nil {
 		return err
 	}
 	return s.limits.Admit(j)

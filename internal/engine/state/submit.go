@@ -51,7 +51,7 @@ func (in *Submit) prepare(s *State, spec *core.Spec) (*core.Job, error) {
 		}
 		j.Array = ref
 	}
-	if err := s.counts.Admit(in.By, j, 1+len(in.Components)); err != nil {
+	if err := s.counts.Admit(in.By, j, in.Components); err != nil {
 		return nil, err
 	}
 	if err := s.limits.Admit(j); err != nil {

@@ -183,6 +183,9 @@ func (in *UpdateJob) updateSpec(s *State, next *core.Job) error {
 	if err := speccheck.Spec(&spec); err != nil {
 		return err
 	}
+	if err := s.counts.AdmitTexts(in.By, next, &spec); err != nil {
+		return err
+	}
 	if c := spec.More().Container; c != nil && !c.Bounded &&
 		(!spec.Partition.Equal(next.Spec.Partition) || spec.Project != next.Spec.Project) { // its rights may have been theirs
 		if err := s.admission.Runtime(in.By, &spec); err != nil {

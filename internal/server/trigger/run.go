@@ -26,11 +26,15 @@ const (
 func (w *Watcher) start(ctx context.Context, e *entry) {
 	w.mu.Lock()
 	t, arg := e.Trigger, e.Arg
+	full := t.UID != 0 && w.running[t.UID] >= maxOwnRunning
 	w.mu.Unlock()
+	if full {
+		return // it is due still
+	}
 	select {
 	case w.slots <- struct{}{}:
 	default:
-		return // it is due still
+		return // likewise
 	}
 	c, err := command(ctx, t.UID, append(strings.Fields(t.Program), arg), w.cfg().Env)
 	if err == nil {
@@ -44,9 +48,17 @@ func (w *Watcher) start(ctx context.Context, e *entry) {
 	} else {
 		e.gone = true
 	}
+	w.running[t.UID]++
 	w.mu.Unlock()
 	go func() {
-		defer func() { <-w.slots }()
+		defer func() {
+			w.mu.Lock()
+			if w.running[t.UID]--; w.running[t.UID] == 0 {
+				delete(w.running, t.UID)
+			}
+			w.mu.Unlock()
+			<-w.slots
+		}()
 		if err != nil {
 			return
 		}
@@ -85,6 +97,7 @@ func command(ctx context.Context, uid uint32, argv, env []string) (*program, err
 		return nil, fmt.Errorf("uid %d: %w", uid, err)
 	}
 	inner, stop := context.WithTimeout(ctx, programTimeout)
+	argv = bounded(uid, argv)
 	c := exec.CommandContext(inner, argv[0], argv[1:]...)
 	c.Dir, c.WaitDelay = "/", time.Second
 	c.Env = append([]string{

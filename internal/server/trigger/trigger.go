@@ -76,11 +76,12 @@ type Watcher struct {
 	seen     map[core.NodeName]status
 	idle     map[core.NodeName]core.Time // since when a node is seen idle
 	readOnly bool                        // as last seen
+	running  map[uint32]int              // programs that run, by uid
 }
 
 // New makes a watcher.
 func New(e *engine.Engine, st Store, cfg func() Config, log *slog.Logger) *Watcher {
-	return &Watcher{engine: e, store: st, cfg: cfg, log: log, slots: make(chan struct{}, maxRunning)}
+	return &Watcher{engine: e, store: st, cfg: cfg, log: log, slots: make(chan struct{}, maxRunning), running: map[uint32]int{}}
 }
 
 // Load reads the triggers, and fires those that wait for a server that begins.

@@ -156,46 +156,59 @@ func Submitted(spec *core.Spec) error {
 
 // Spec refuses texts that are too long and numbers that mean nothing.
 func Spec(spec *core.Spec) error {
-	size := 0
-	if err := specTable.checkTexts(spec, &size); err != nil {
+	size, err := checkTexts(spec)
+	if err != nil {
 		return err
-	}
-	if spec.Shape.More != nil {
-		if err := shapeMoreTable.checkTexts(spec.Shape.More, &size); err != nil {
-			return err
-		}
-	}
-	if x := spec.Extra; x != nil {
-		if err := extraTable.checkTexts(x, &size); err != nil {
-			return err
-		}
-		if err := mailto.Check(x.MailTypes, x.MailUser); err != nil {
-			return err
-		}
-		if x.Container != nil {
-			if err := containerTable.checkTexts(x.Container, &size); err != nil {
-				return err
-			}
-		}
-		if x.GPU != nil {
-			if err := gpuTable.checkTexts(x.GPU, &size); err != nil {
-				return err
-			}
-		}
-		if x.Rules != nil {
-			if err := rulesTable.checkTexts(x.Rules, &size); err != nil {
-				return err
-			}
-			if err := checkRules(x.Rules); err != nil {
-				return err
-			}
-		}
 	}
 	if size > maxSpecText {
 		return core.Errorf(core.TooLarge, "the job's description has %d bytes; the limit is %d", size,
 			maxSpecText).Because("request_too_large")
 	}
 	return Ranges(spec)
+}
+
+// TextSize is how many bytes the texts of a spec have that was checked.
+func TextSize(spec *core.Spec) int {
+	size, _ := checkTexts(spec)
+	return size
+}
+
+func checkTexts(spec *core.Spec) (size int, err error) {
+	if err := specTable.checkTexts(spec, &size); err != nil {
+		return size, err
+	}
+	if spec.Shape.More != nil {
+		if err := shapeMoreTable.checkTexts(spec.Shape.More, &size); err != nil {
+			return size, err
+		}
+	}
+	if x := spec.Extra; x != nil {
+		if err := extraTable.checkTexts(x, &size); err != nil {
+			return size, err
+		}
+		if err := mailto.Check(x.MailTypes, x.MailUser); err != nil {
+			return size, err
+		}
+		if x.Container != nil {
+			if err := containerTable.checkTexts(x.Container, &size); err != nil {
+				return size, err
+			}
+		}
+		if x.GPU != nil {
+			if err := gpuTable.checkTexts(x.GPU, &size); err != nil {
+				return size, err
+			}
+		}
+		if x.Rules != nil {
+			if err := rulesTable.checkTexts(x.Rules, &size); err != nil {
+				return size, err
+			}
+			if err := checkRules(x.Rules); err != nil {
+				return size, err
+			}
+		}
+	}
+	return size, nil
 }
 
 // Ranges refuses numbers that mean nothing, also in records that come from the store.
