@@ -153,8 +153,8 @@ func TestStepsPerJob(t *testing.T) {
 	w.check()
 }
 
-// Long texts count: a user has no more memory for a few jobs with much to say than for many others, and none by changing
-// them afterwards.
+// Long texts count: a user has no more memory for a few jobs with much to say than for many others, and none by
+// changing them afterwards.
 func TestLongTextsCountAsJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{JobsPerUser: 20})

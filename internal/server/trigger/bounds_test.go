@@ -19,7 +19,8 @@ func TestBounds(t *testing.T) {
 		uid = 65534
 	}
 	var out bytes.Buffer
-	c, err := command(context.Background(), uid, []string{"/bin/cat", "/proc/self/limits", "/proc/self/oom_score_adj"}, nil)
+	show := []string{"/bin/cat", "/proc/self/limits", "/proc/self/oom_score_adj"}
+	c, err := command(context.Background(), uid, show, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,9 @@ type Watcher struct {
 
 // New makes a watcher.
 func New(e *engine.Engine, st Store, cfg func() Config, log *slog.Logger) *Watcher {
-	return &Watcher{engine: e, store: st, cfg: cfg, log: log, slots: make(chan struct{}, maxRunning), running: map[uint32]int{}}
+	return &Watcher{
+		engine: e, store: st, cfg: cfg, log: log, slots: make(chan struct{}, maxRunning), running: map[uint32]int{},
+	}
 }
 
 // Load reads the triggers, and fires those that wait for a server that begins.
