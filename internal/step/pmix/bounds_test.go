@@ -2,8 +2,10 @@ package pmix
 
 import (
 	"encoding/binary"
+	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -85,5 +87,66 @@ func TestAskForNobody(t *testing.T) {
 	s.nodes[0].Deliver(Message{Op: "ask/77"})
 	if _, ranks, _ := s.nodes[0].sizes(); ranks != before {
 		t.Error("a task that there is not is remembered")
+	}
+}
+
+// Tasks that do not read their answers make the keeper hold no more than the bound, and nothing once they are gone.
+// What many of them are told counts once.
+func TestUnreadAnswers(t *testing.T) {
+	n := newStep(t, nil, Placement{Name: "n1", Ranks: []int32{0}}).nodes[0]
+	const most, size = 16 << 20, 1 << 20
+	n.waits.most = most
+	before := total.Load()
+	waits := func() (large, small int64) {
+		n.waits.mu.Lock()
+		defer n.waits.mu.Unlock()
+		return n.waits.large, n.waits.small
+	}
+	ended := func(c *conn) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.ended
+	}
+	var writers sync.WaitGroup
+	var conns []*conn
+	tell := func(body []byte) (cut bool) {
+		here, there := net.Pipe() // nothing is under way in it
+		t.Cleanup(func() { _ = there.Close() })
+		c := newConn(n, here)
+		conns = append(conns, c)
+		writers.Go(c.write)
+		c.reply(1, body)
+		return ended(c)
+	}
+	same := make([]byte, size)
+	for range 100 {
+		if tell(same) {
+			t.Fatal("a task was cut off for an answer that all get")
+		}
+	}
+	told := 1
+	for ; told <= 2*most/size && !tell(make([]byte, size)); told++ {
+		if large, _ := waits(); large > most {
+			t.Fatalf("%d bytes wait", large)
+		}
+	}
+	if told != most/size {
+		t.Errorf("%d different answers of %d bytes wait", told, size)
+	}
+	for i := 0; ; i++ { // many small ones, on one connection after the other
+		c := conns[i%100]
+		if c.reply(1, make([]byte, smallMessage)); ended(c) {
+			break
+		}
+		if _, small := waits(); small > maxSmall+100*smallMessage {
+			t.Fatalf("%d small bytes wait", small)
+		}
+	}
+	for _, c := range conns {
+		c.close()
+	}
+	writers.Wait()
+	if large, small := waits(); large != 0 || small != 0 || total.Load() != before {
+		t.Errorf("when all are gone: %d, %d, %d", large, small, total.Load()-before)
 	}
 }

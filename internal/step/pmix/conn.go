@@ -31,8 +31,12 @@ func newConn(n *Node, raw net.Conn) *conn { return &conn{n: n, raw: raw, wake: m
 
 func (c *conn) close() {
 	c.mu.Lock()
+	left := c.queue
 	c.ended, c.queue, c.queued = true, nil, 0 // a fence may remember the connection for long
 	c.mu.Unlock()
+	for _, part := range left {
+		c.n.waits.done(part)
+	}
 	_ = c.raw.Close()
 	c.kick()
 }
@@ -205,10 +209,13 @@ func (c *conn) reply(tag uint32, body ...[]byte) {
 	binary.BigEndian.PutUint32(head[8:], uint32(size))
 	c.mu.Lock()
 	c.open--
-	full := c.queued+size > maxQueue && len(c.queue) > 0
+	parts, first := append([][]byte{head}, body...), len(c.queue) == 0
+	full := c.queued+size > maxQueue && !first
 	if !full && !c.ended {
-		c.queue = append(append(c.queue, head), body...)
-		c.queued += len(head) + size
+		if full = !c.n.waits.add(parts, first); !full {
+			c.queue = append(c.queue, parts...)
+			c.queued += len(head) + size
+		}
 	}
 	c.mu.Unlock()
 	if full { // it asks and does not listen
@@ -239,10 +246,12 @@ func (c *conn) write() {
 				break
 			}
 			msg := c.queue[0]
-			c.queue = c.queue[1:]
+			c.queue[0], c.queue = nil, c.queue[1:]
 			c.queued -= len(msg)
 			c.mu.Unlock()
-			if _, err := c.raw.Write(msg); err != nil {
+			_, err := c.raw.Write(msg)
+			c.n.waits.done(msg)
+			if err != nil {
 				return
 			}
 		}

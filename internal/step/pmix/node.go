@@ -36,6 +36,7 @@ const (
 	maxBytes     = 64 << 20  // of all tasks of a step on a node
 	allBytes     = 512 << 20 // of all steps of a node
 	maxQueue     = 4 << 20   // bytes that wait for a task to read them, beyond one message
+	maxWaiting   = 128 << 20 // bytes of large parts, different ones, that wait for all tasks of a step on a node
 	connsPerRank = 4         // a task may fork others that connect in its name
 	maxCalls     = 1024      // of a connection that are not answered
 	maxSets      = 4096      // different sets of tasks that fence
@@ -55,6 +56,7 @@ type Node struct {
 	cfg      Config
 	listener net.Listener
 	large    chan struct{} // a large message that is read holds a place
+	waits    backlog       // answers that are not read
 	local    map[int32]int // rank -> local number
 	where    map[int32]int // rank -> node
 
@@ -96,6 +98,7 @@ func New(cfg Config) (*Node, error) {
 		cfg: cfg, local: map[int32]int{}, where: map[int32]int{}, ranks: map[int32]*rankState{},
 		conns: map[*conn]struct{}{}, counts: map[string]int{}, asks: map[int32]*ask{}, info: map[dialect][]byte{},
 		done: make(chan struct{}), large: make(chan struct{}, maxLarge),
+		waits: backlog{most: maxWaiting},
 	}
 	for at, node := range cfg.Nodes {
 		if len(node.Ranks) == 0 {
