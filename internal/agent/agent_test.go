@@ -22,7 +22,9 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-func key(job int64) wire.Key { return wire.Key{Job: job, Attempt: 1, Step: wire.BatchStep, Node: "n1"} }
+func key(job int64) wire.Key {
+	return wire.Key{Job: core.JobID(job), Attempt: 1, Step: wire.BatchStep, Node: "n1"}
+}
 
 // told waits until the agent has taken all the keeper has sent.
 func told(keeper, server *peer) {
@@ -219,7 +221,7 @@ func TestLaunchesGoToTheNextKeeper(t *testing.T) {
 	if keeper.want(wire.TypeKill, &kill); kill.Job != 3 {
 		t.Errorf("the second keeper was told to kill %+v", kill)
 	}
-	lost := map[int64]wire.Cause{}
+	lost := map[core.JobID]wire.Cause{}
 	for range 2 {
 		var x wire.Exited
 		server.want(wire.TypeExited, &x)

@@ -96,7 +96,7 @@ func (c *containers) noted(k wire.Key) bool {
 // contain makes of a launch in a container one of its stand-in.
 func (a *Agent) contain(l *wire.Launch) {
 	c := l.Container
-	c.Engine, c.Dir, c.Node = a.containers.socket, a.containers.dir, a.containers.node
+	c.Engine, c.Dir, c.Node = a.containers.socket, a.containers.dir, core.NodeName(a.containers.node)
 	c.Init = beside("bireme-init")
 	c.Args, c.Limits = l.Program.Argv, l.Limits
 	c.Devices, c.GPUs = a.machine.ShownDevices(l)

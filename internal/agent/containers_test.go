@@ -98,7 +98,7 @@ func TestSweep(t *testing.T) {
 func TestNoted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	ofJob := func(job int64) wire.Key { return wire.Key{Job: job, Attempt: 1, Step: wire.BatchStep} }
+	ofJob := func(job int64) wire.Key { return wire.Key{Job: core.JobID(job), Attempt: 1, Step: wire.BatchStep} }
 	folder := func(k wire.Key) string { return filepath.Join(dir, "containers", k.String()) }
 	for job := range int64(2) {
 		if err := os.MkdirAll(folder(ofJob(1+job)), 0o700); err != nil {

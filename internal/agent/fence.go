@@ -148,7 +148,7 @@ func (a *Agent) watchFences(ctx context.Context) error {
 				noted = last
 			}
 			if silence := hardware.BootTime() - last; silence > least {
-				a.ledger.fence(silence, func(job int64) bool { return f.passed(core.JobID(job), silence) })
+				a.ledger.fence(silence, func(job core.JobID) bool { return f.passed(job, silence) })
 			}
 		}
 		t := time.NewTimer(wait)

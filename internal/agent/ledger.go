@@ -24,7 +24,7 @@ const localRef = uint64(1) << 62
 
 // name is a launch without the node: this one.
 type name struct {
-	job     int64
+	job     core.JobID
 	attempt int32
 	step    string
 }
@@ -174,7 +174,7 @@ func (l *ledger) launch(w *wire.Launch) error {
 }
 
 // pass hands an order about a job to the keeper, or to the next one.
-func (l *ledger) pass(f wire.Frame, job int64, attempt int32) error {
+func (l *ledger) pass(f wire.Frame, job core.JobID, attempt int32) error {
 	l.order.Lock()
 	defer l.order.Unlock()
 	l.mu.Lock()
@@ -433,7 +433,7 @@ func (l *ledger) jobs() map[core.JobID]bool {
 	defer l.mu.Unlock()
 	jobs := map[core.JobID]bool{}
 	for n := range l.running {
-		jobs[core.JobID(n.job)] = true
+		jobs[n.job] = true
 	}
 	return jobs
 }
@@ -495,7 +495,7 @@ func (l *ledger) send(t wire.Type, header any, payload ...[]byte) error {
 }
 
 // fence kills the jobs chosen, at once, and says why.
-func (l *ledger) fence(silence time.Duration, chosen func(job int64) bool) {
+func (l *ledger) fence(silence time.Duration, chosen func(job core.JobID) bool) {
 	jobs := map[wire.JobRef]bool{}
 	l.mu.Lock()
 	for n, r := range l.running {

@@ -184,10 +184,10 @@ func (s *session) take(f wire.Frame) error {
 		}
 		a.localize(l)
 		if l.Fence > 0 {
-			a.fenceJob(core.JobID(l.Key.Job), l.Fence)
+			a.fenceJob(l.Key.Job, l.Fence)
 		}
 		a.mu.Lock()
-		isLate := a.fences.passed(core.JobID(l.Key.Job), hardware.BootTime()-a.lease)
+		isLate := a.fences.passed(l.Key.Job, hardware.BootTime()-a.lease)
 		a.mu.Unlock()
 		if isLate { // it was under way for so long that the job may have been started elsewhere since
 			return core.Errorf(core.Unavailable, "a launch of job %d came after its fence", l.Key.Job)

@@ -216,8 +216,8 @@ func gangConfig(g *wire.Gang) []byte {
 	var b bytes.Buffer
 	for rank, p := range g.Peers {
 		names := p.Addr
-		if p.Node != p.Addr {
-			names += " " + p.Node
+		if string(p.Node) != p.Addr {
+			names += " " + string(p.Node)
 		}
 		host, port, _ := net.SplitHostPort(reach(g, rank)) // made there
 		fmt.Fprintf(&b, "Host %s\n    HostName %s\n    Port %s\n    HostKeyAlias %s\n    UserKnownHostsFile %s/known_hosts\n"+

@@ -249,7 +249,7 @@ func sshCommand(args []string) (int, error) {
 		name = args[0]
 	}
 	for rank, p := range g.Peers {
-		if name == p.Node || name == p.Addr {
+		if name == string(p.Node) || name == p.Addr {
 			return callPeer(g, rank, strings.Join(args[1:], " "), noInput)
 		}
 	}

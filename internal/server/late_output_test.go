@@ -38,7 +38,7 @@ func TestLogsOfEndedRunsGoOn(t *testing.T) {
 		}
 		n.Connect()
 		if w := n.Welcome(); !slices.ContainsFunc(w.Logs, func(l wire.LogAck) bool {
-			return l.Key.Job == int64(id) && l.Key.Attempt == 1 && l.Offset == 7
+			return l.Key.Job == core.JobID(id) && l.Key.Attempt == 1 && l.Offset == 7
 		}) {
 			t.Errorf("requeue %v: the agent is not told how far the log is: %+v", requeue, w.Logs)
 		}

@@ -106,7 +106,7 @@ func TestStepStreamsJoinNodesWithSrun(t *testing.T) {
 	}
 	srun.Close()
 	for i, name := range made.Step.Nodes {
-		agents[name].End(wire.Key{Job: int64(id), Attempt: 1, Step: "0"}, func(x *wire.Exited) { x.ExitCode = i })
+		agents[name].End(wire.Key{Job: core.JobID(id), Attempt: 1, Step: "0"}, func(x *wire.Exited) { x.ExitCode = i })
 	}
 	s.Await("the step to end", func() bool {
 		var steps client.StepList
@@ -214,7 +214,7 @@ func TestSrunHearsOfALostNode(t *testing.T) {
 	srun := wire.NewConn(raw)
 	defer srun.Close()
 	agents["n3"].AwaitLaunch(id, 1, "0")
-	agents["n3"].End(wire.Key{Job: int64(id), Attempt: 1, Step: "0"}, func(x *wire.Exited) {
+	agents["n3"].End(wire.Key{Job: core.JobID(id), Attempt: 1, Step: "0"}, func(x *wire.Exited) {
 		x.Cause, x.Message = wire.CauseKeeperLost, "the keeper died"
 	})
 	f, err := srun.Next()

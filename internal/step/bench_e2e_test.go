@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -135,7 +136,7 @@ func keeperLoop(b *testing.B, how string, script []byte, env []string) {
 	_ = os.Chmod(out, 0o777)
 	submit := func(i int) {
 		if err := a.conn.SendLaunch(&wire.Launch{
-			Key:      wire.Key{Job: int64(i + 1), Step: wire.BatchStep, Node: "n1"},
+			Key:      wire.Key{Job: core.JobID(i + 1), Step: wire.BatchStep, Node: "n1"},
 			Identity: id,
 			Program:  wire.Program{WorkDir: out},
 			Stdio:    wire.Stdio{Stdout: "slurm-%j.out", NoticePrefix: "slurmstepd: error: "},

@@ -64,7 +64,7 @@ func (k *Keeper) jobFor(l *wire.Launch) (j *job, first bool) {
 		ready: make(chan struct{}), gone: make(chan struct{}), steps: map[*step]struct{}{},
 	}
 	if l.TmpBase != "" {
-		j.tmp = filepath.Join(l.TmpBase, "bireme-"+strconv.FormatInt(ref.Job, 10)+"."+strconv.Itoa(int(ref.Attempt)))
+		j.tmp = filepath.Join(l.TmpBase, "bireme-"+strconv.FormatInt(int64(ref.Job), 10)+"."+strconv.Itoa(int(ref.Attempt)))
 	}
 	k.jobs[ref] = j
 	return j, true

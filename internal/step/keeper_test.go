@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/step/cgroup"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -250,7 +251,7 @@ func (a *agent) ask(t wire.Type, m any, ref uint64) wire.Reply {
 // batch makes a launch of a script as the present user, its output in out.txt of the test's directory.
 func (a *agent) batch(job int64, script string) *wire.Launch {
 	return &wire.Launch{
-		Key:      wire.Key{Job: job, Step: wire.BatchStep, Node: "n1"},
+		Key:      wire.Key{Job: core.JobID(job), Step: wire.BatchStep, Node: "n1"},
 		Identity: wire.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())},
 		Program:  wire.Program{WorkDir: a.dir},
 		Stdio:    wire.Stdio{Stdout: "out.txt", NoticePrefix: "keeper: error: "},

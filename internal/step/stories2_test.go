@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/account"
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -98,7 +99,7 @@ func streamsStory(t *testing.T, a *agent) {
 func (a *agent) finish(job int64) wire.JobDone {
 	a.t.Helper()
 	a.ref++
-	a.send(wire.TypeFinish, wire.Finish{Ref: a.ref, Job: job})
+	a.send(wire.TypeFinish, wire.Finish{Ref: a.ref, Job: core.JobID(job)})
 	var m wire.JobDone
 	a.expect(wire.TypeJobDone, &m, func() bool { return m.Ref == a.ref })
 	return m

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bireme.dev/bireme/internal/core"
 )
 
 func TestFramesRoundTrip(t *testing.T) {
@@ -194,7 +196,7 @@ func BenchmarkLaunchFrame(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		buf.Reset()
-		l.Key.Job = int64(i)
+		l.Key.Job = core.JobID(i)
 		if err := w.SendLaunch(l); err != nil {
 			b.Fatal(err)
 		}

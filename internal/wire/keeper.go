@@ -51,10 +51,10 @@ const (
 
 // Key names a launch: the same key is never run twice.
 type Key struct {
-	Job     int64  `json:"job"`
-	Attempt int32  `json:"attempt"`
-	Step    string `json:"step"` // "batch", "0", "1", …
-	Node    string `json:"node,omitempty"`
+	Job     core.JobID    `json:"job"`
+	Attempt int32         `json:"attempt"`
+	Step    string        `json:"step"` // "batch", "0", "1", …
+	Node    core.NodeName `json:"node,omitempty"`
 }
 
 // BatchStep is the step that runs a job's script.
@@ -66,7 +66,7 @@ const ExternStep = "extern"
 // String is the form used in logs and file names: "12.0.batch".
 func (k Key) String() string {
 	b := make([]byte, 0, 40)
-	b = strconv.AppendInt(b, k.Job, 10)
+	b = strconv.AppendInt(b, int64(k.Job), 10)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(k.Attempt), 10)
 	b = append(b, '.')
@@ -139,8 +139,8 @@ type Flow struct {
 
 // JobRef names an attempt of a job.
 type JobRef struct {
-	Job     int64 `json:"job"`
-	Attempt int32 `json:"attempt"`
+	Job     core.JobID `json:"job"`
+	Attempt int32      `json:"attempt"`
 }
 
 // Running is a step under way.
@@ -153,11 +153,11 @@ type Running struct {
 
 // Signal sends a signal to the processes of a job.
 type Signal struct {
-	Ref     uint64 `json:"ref,omitempty"`
-	Job     int64  `json:"job"`
-	Attempt int32  `json:"attempt"`
-	Step    string `json:"step,omitempty"` // empty: every step
-	Number  int    `json:"number"`
+	Ref     uint64     `json:"ref,omitempty"`
+	Job     core.JobID `json:"job"`
+	Attempt int32      `json:"attempt"`
+	Step    string     `json:"step,omitempty"` // empty: every step
+	Number  int        `json:"number"`
 	// As scancel: by default every step gets it but the batch step; Batch: the batch script's shell alone;
 	// Full: the batch step too, children included.
 	Batch bool `json:"batch,omitempty"`
@@ -167,7 +167,7 @@ type Signal struct {
 // Kill ends a job or a step: SIGCONT and SIGTERM, after Grace SIGKILL.
 type Kill struct {
 	Ref     uint64        `json:"ref,omitempty"`
-	Job     int64         `json:"job"`
+	Job     core.JobID    `json:"job"`
 	Attempt int32         `json:"attempt"`
 	Step    string        `json:"step,omitempty"`  // empty: every step
 	Grace   time.Duration `json:"grace,omitempty"` // zero: the step's own; negative: at once
@@ -186,7 +186,7 @@ const ReasonForsaken = "its srun is gone"
 // SetLimit changes the time limit of all steps of a job, counted from each step's start.
 type SetLimit struct {
 	Ref     uint64        `json:"ref,omitempty"`
-	Job     int64         `json:"job"`
+	Job     core.JobID    `json:"job"`
 	Attempt int32         `json:"attempt"`
 	Limit   time.Duration `json:"limit"` // zero: none
 	// Steps are the limits of steps that have one of their own, by their names.
@@ -195,18 +195,18 @@ type SetLimit struct {
 
 // Suspend stops or continues all processes of a job. Suspended time does not count against its limit.
 type Suspend struct {
-	Ref     uint64 `json:"ref,omitempty"`
-	Job     int64  `json:"job"`
-	Attempt int32  `json:"attempt"`
-	Resume  bool   `json:"resume,omitempty"`
+	Ref     uint64     `json:"ref,omitempty"`
+	Job     core.JobID `json:"job"`
+	Attempt int32      `json:"attempt"`
+	Resume  bool       `json:"resume,omitempty"`
 }
 
 // Finish ends a job on this node: kill all steps, epilog, remove tmpdir and cgroup. Finishing a job that is not there
 // is answered at once.
 type Finish struct {
-	Ref     uint64 `json:"ref,omitempty"`
-	Job     int64  `json:"job"`
-	Attempt int32  `json:"attempt"`
+	Ref     uint64     `json:"ref,omitempty"`
+	Job     core.JobID `json:"job"`
+	Attempt int32      `json:"attempt"`
 	// Left says that the job goes on without the node, and that other jobs may have what it had here: they begin when
 	// nothing of it is left.
 	Left bool `json:"left,omitempty"`
@@ -224,11 +224,11 @@ type List struct {
 
 // Stat asks for the present usage of a job, or of one of its steps.
 type Stat struct {
-	Ref     uint64 `json:"ref,omitempty"`
-	Job     int64  `json:"job"`
-	Attempt int32  `json:"attempt"`
-	Step    string `json:"step,omitempty"`
-	Tasks   bool   `json:"tasks,omitempty"` // what each task uses, too: it costs a look at each process
+	Ref     uint64     `json:"ref,omitempty"`
+	Job     core.JobID `json:"job"`
+	Attempt int32      `json:"attempt"`
+	Step    string     `json:"step,omitempty"`
+	Tasks   bool       `json:"tasks,omitempty"` // what each task uses, too: it costs a look at each process
 }
 
 // ReadLog asks for output of a step from an offset. Max zero means 256 KiB. With Wait the answer is held back until
@@ -318,11 +318,11 @@ type Used struct {
 
 // JobDone reports that nothing of a job is left on the node.
 type JobDone struct {
-	Ref          uint64 `json:"ref,omitempty"`
-	Job          int64  `json:"job"`
-	Attempt      int32  `json:"attempt"`
-	EpilogFailed string `json:"epilog_failed,omitempty"`
-	Unkillable   string `json:"unkillable,omitempty"`
+	Ref          uint64     `json:"ref,omitempty"`
+	Job          core.JobID `json:"job"`
+	Attempt      int32      `json:"attempt"`
+	EpilogFailed string     `json:"epilog_failed,omitempty"`
+	Unkillable   string     `json:"unkillable,omitempty"`
 }
 
 // Reply answers a request that has no answer of its own.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"bireme.dev/bireme/internal/core"
 )
 
 // PMIx is what the tasks of a step are told of it by PMIx.
@@ -16,8 +18,8 @@ type PMIx struct {
 
 // PMIxNode is a node of a step with its tasks.
 type PMIxNode struct {
-	Name  string `json:"name"`
-	Ranks Ranks  `json:"ranks"`
+	Name  core.NodeName `json:"name"`
+	Ranks Ranks         `json:"ranks"`
 }
 
 // Ranks are numbers of tasks in an order that matters. In JSON they are short where they follow each other: "0-3,8".

@@ -14,8 +14,8 @@ type Sample struct {
 
 // JobUse is what the processes of a job use on the node.
 type JobUse struct {
-	Job     int64 `json:"job"`
-	Attempt int32 `json:"attempt"`
-	CPU     int64 `json:"cpu_us"` // microseconds so far
-	Mem     int64 `json:"mem"`    // bytes now
+	Job     core.JobID `json:"job"`
+	Attempt int32      `json:"attempt"`
+	CPU     int64      `json:"cpu_us"` // microseconds so far
+	Mem     int64      `json:"mem"`    // bytes now
 }

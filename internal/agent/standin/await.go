@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -19,7 +20,7 @@ const awaitTimeout = 30 * time.Second
 
 // await dials the stand-in of a container once that runs. A step may be here before it: they are launched one after the
 // other.
-func await(folder string, job int64, signals <-chan os.Signal) (*wire.PassConn, error) {
+func await(folder string, job core.JobID, signals <-chan os.Signal) (*wire.PassConn, error) {
 	deadline := time.Now().Add(awaitTimeout)
 	for {
 		c, err := dialJoin(folder)

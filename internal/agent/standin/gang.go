@@ -27,11 +27,11 @@ func (s *standIn) gang(spec *docker.Spec, g *wire.Gang) {
 	if s.c.Host {
 		return
 	}
-	spec.Hostname = self.Node
+	spec.Hostname = string(self.Node)
 	publish(spec, int32(self.Port), ownAddr(self.Addr), fmt.Sprint(self.Port))
 	for _, p := range g.Peers {
 		if ip := net.ParseIP(p.Addr); ip != nil && !ip.IsLoopback() && p.Node != self.Node {
-			h.ExtraHosts = append(h.ExtraHosts, p.Node+":"+p.Addr)
+			h.ExtraHosts = append(h.ExtraHosts, string(p.Node)+":"+p.Addr)
 		}
 	}
 }

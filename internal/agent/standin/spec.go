@@ -32,7 +32,7 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 		Healthcheck: docker.Healthcheck{Test: []string{"NONE"}},
 		// where NVIDIA's runtime is the default, an image can ask for all
 		Env:    []string{"NVIDIA_VISIBLE_DEVICES=void"},
-		Labels: map[string]string{docker.LabelNode: c.Node, docker.LabelKey: s.key.String()},
+		Labels: map[string]string{docker.LabelNode: string(c.Node), docker.LabelKey: s.key.String()},
 	}
 	if filepath.IsAbs(c.WorkDir) {
 		spec.WorkingDir = c.WorkDir

@@ -210,7 +210,7 @@ func (s *standIn) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	name := Name(s.c.Node, s.key.String())
+	name := Name(string(s.c.Node), s.key.String())
 	s.id, err = s.engine.Create(ctx, name, spec)
 	fetched := errors.Is(err, os.ErrNotExist)
 	if fetched {

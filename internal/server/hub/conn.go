@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/ca"
@@ -191,7 +190,7 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 		Fleet: hello.Fleet, Features: hello.Features, Trust: hello.Trust,
 	}
 	for _, r := range hello.Running {
-		in.Running = append(in.Running, state.StepRef{Job: core.JobID(r.Job), Attempt: r.Attempt, Step: r.Step})
+		in.Running = append(in.Running, state.StepRef{Job: r.Job, Attempt: r.Attempt, Step: r.Step})
 	}
 	// The ends go with it: were they told before, a job could start where one ended, and be lost again if the node says
 	// next that it was restarted.
@@ -218,11 +217,11 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 	w := k.h.welcome(k.protocol)
 	w.Logs = logs
 	for _, r := range reply.Kill {
-		w.Kill = append(w.Kill, wire.Key{Job: int64(r.Job), Attempt: r.Attempt, Step: r.Step, Node: string(k.who.Name)})
+		w.Kill = append(w.Kill, wire.Key{Job: r.Job, Attempt: r.Attempt, Step: r.Step, Node: k.who.Name})
 	}
 	snap := k.h.engine.Snapshot()
 	for _, r := range hello.Running {
-		j, ok := snap.Job(core.JobID(r.Job))
+		j, ok := snap.Job(r.Job)
 		if !ok || r.Step != wire.BatchStep || j.Attempt != r.Attempt {
 			continue
 		}

@@ -84,7 +84,7 @@ func leave(old, j *core.Job, emit func(core.NodeName, order)) {
 	if old == nil || old.Alloc == j.Alloc {
 		return
 	}
-	end := wire.Finish{Job: int64(j.ID), Attempt: j.Attempt, Left: true}
+	end := wire.Finish{Job: j.ID, Attempt: j.Attempt, Left: true}
 	each(old, func(name core.NodeName, o order) {
 		if !slices.ContainsFunc(j.Alloc.Nodes, func(na core.NodeAlloc) bool { return na.Node == name }) {
 			emit(name, o)
@@ -140,15 +140,15 @@ func each(j *core.Job, emit func(core.NodeName, order), o order) {
 }
 
 func finish(j *core.Job) order {
-	return order{typ: wire.TypeFinish, header: wire.Finish{Job: int64(j.ID), Attempt: j.Attempt}}
+	return order{typ: wire.TypeFinish, header: wire.Finish{Job: j.ID, Attempt: j.Attempt}}
 }
 
 func suspend(j *core.Job, resume bool) order {
-	return order{typ: wire.TypeSuspend, header: wire.Suspend{Job: int64(j.ID), Attempt: j.Attempt, Resume: resume}}
+	return order{typ: wire.TypeSuspend, header: wire.Suspend{Job: j.ID, Attempt: j.Attempt, Resume: resume}}
 }
 
 func setLimit(j *core.Job, steps []*core.Step) order {
-	set := wire.SetLimit{Job: int64(j.ID), Attempt: j.Attempt, Limit: limit(j.Spec.TimeLimit)}
+	set := wire.SetLimit{Job: j.ID, Attempt: j.Attempt, Limit: limit(j.Spec.TimeLimit)}
 	for _, st := range steps {
 		if st.Options.TimeLimit == 0 || st.State.Final() || st.Attempt != j.Attempt {
 			continue
@@ -175,7 +175,7 @@ func stepLimit(j *core.Job, st *core.Step) time.Duration {
 
 // kill asks for the end of a job's processes. Its Ref is the job, so that the answer "there is none" is understood.
 func kill(j *core.Job) order {
-	k := wire.Kill{Ref: uint64(j.ID), Job: int64(j.ID), Attempt: j.Attempt, Cause: wire.CauseCancelled}
+	k := wire.Kill{Ref: uint64(j.ID), Job: j.ID, Attempt: j.Attempt, Cause: wire.CauseCancelled}
 	if j.Stop != nil {
 		k.Grace = j.Stop.Grace.Duration()
 	}

@@ -100,7 +100,7 @@ func (b *launchBuilder) gangOf(j *core.Job, rank int) *wire.Gang {
 	}
 	port := b.gangPort(all, local)
 	for i, na := range nodes {
-		p := wire.Peer{Node: string(na.Node), Addr: string(na.Node), Port: port, Slots: na.GPUs()}
+		p := wire.Peer{Node: na.Node, Addr: string(na.Node), Port: port, Slots: na.GPUs()}
 		if !g.Each {
 			p.Slots = int(na.Tasks)
 		}

@@ -323,13 +323,13 @@ func (h *Hub) Connected() int {
 // Signal sends a signal to a job's processes on all its nodes, or to one of its steps. Nobody is told whether they took
 // it; a node that is not connected is.
 func (h *Hub) Signal(j *core.Job, s wire.Signal) error {
-	s.Job, s.Attempt = int64(j.ID), j.Attempt
+	s.Job, s.Attempt = j.ID, j.Attempt
 	return h.toNodes(j, order{typ: wire.TypeSignal, header: s})
 }
 
 // KillStep ends one step of a job, as k says: with which grace and for what reason.
 func (h *Hub) KillStep(j *core.Job, k wire.Kill) error {
-	k.Job, k.Attempt, k.Cause = int64(j.ID), j.Attempt, wire.CauseCancelled
+	k.Job, k.Attempt, k.Cause = j.ID, j.Attempt, wire.CauseCancelled
 	h.mu.Lock()
 	h.jobs[j.ID].noteKill(&k)
 	h.mu.Unlock()
@@ -352,7 +352,7 @@ func (t *tracked) noteKill(k *wire.Kill) {
 
 func killStep(j *core.Job, step, notice string) order {
 	return order{typ: wire.TypeKill, header: wire.Kill{
-		Job: int64(j.ID), Attempt: j.Attempt, Step: step,
+		Job: j.ID, Attempt: j.Attempt, Step: step,
 		Cause: wire.CauseCancelled, Notice: notice,
 	}}
 }

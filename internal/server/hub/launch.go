@@ -70,7 +70,7 @@ func (b *launchBuilder) batchLaunch(ctx context.Context, j *core.Job, rank int) 
 		return nil, fmt.Errorf("files of job %d: %w", j.ID, err)
 	}
 	l := &wire.Launch{
-		Key:      wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: wire.BatchStep, Node: string(na.Node)},
+		Key:      wire.Key{Job: j.ID, Attempt: j.Attempt, Step: wire.BatchStep, Node: na.Node},
 		Identity: b.identity(spec),
 		Program: wire.Program{
 			Argv: spec.Args, WorkDir: spec.IO.WorkDir, Umask: umask(x.Umask), LoginEnv: x.LoginEnv,
@@ -114,7 +114,7 @@ func (b *launchBuilder) stepLaunch(all []slurm.StepPart, part, at int, now core.
 	}
 	step := strconv.Itoa(int(st.ID))
 	l := &wire.Launch{
-		Key:      wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step, Node: string(node)},
+		Key:      wire.Key{Job: j.ID, Attempt: j.Attempt, Step: step, Node: node},
 		Identity: b.identity(j.Spec),
 		Program:  wire.Program{Argv: ask.Argv, WorkDir: ask.WorkDir, Umask: umask(ask.Umask)},
 		Stdio: wire.Stdio{
@@ -189,7 +189,7 @@ func (b *launchBuilder) stepLaunch(all []slurm.StepPart, part, at int, now core.
 // with which the script takes the commands there.
 func (b *launchBuilder) addFiles(l *wire.Launch, j *core.Job) error {
 	hash := j.Spec.More().Files
-	if hash.IsZero() || l.Container != nil || l.Key.Step != "0" || l.Key.Node == string(j.Alloc.Nodes[0].Node) {
+	if hash.IsZero() || l.Container != nil || l.Key.Step != "0" || l.Key.Node == j.Alloc.Nodes[0].Node {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -31,7 +31,7 @@ func pmixOf(all []slurm.StepPart) *wire.PMIx {
 	for _, part := range all {
 		for at, list := range part.Ranks {
 			if len(list) > 0 {
-				p.Nodes = append(p.Nodes, wire.PMIxNode{Name: string(part.Step.Nodes[at]), Ranks: list})
+				p.Nodes = append(p.Nodes, wire.PMIxNode{Name: part.Step.Nodes[at], Ranks: list})
 				p.Size += len(list)
 			}
 		}

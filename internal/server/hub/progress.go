@@ -13,7 +13,7 @@ import (
 func (k *conn) handleProgress(d wire.Doing) {
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
-	t := k.h.jobs[core.JobID(d.Key.Job)]
+	t := k.h.jobs[d.Key.Job]
 	if t != nil && t.job.Attempt == d.Key.Attempt && allocOn(t.job, k.who.Name) != nil {
 		t.doing = slices.DeleteFunc(slices.Clone(t.doing), func(p Progress) bool { return p.Node == k.who.Name })
 		if d.Text != "" {

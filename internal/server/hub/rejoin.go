@@ -20,7 +20,7 @@ func (k *conn) openStreams(hello *wire.NodeHello) {
 		keys = append(keys, hello.Ended[i].Key)
 	}
 	for _, r := range keys {
-		if token := k.h.cfg.Stream(core.JobID(r.Job), r.Step); token != "" {
+		if token := k.h.cfg.Stream(r.Job, r.Step); token != "" {
 			k.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: r, Token: token}})
 		}
 	}
@@ -28,7 +28,7 @@ func (k *conn) openStreams(hello *wire.NodeHello) {
 
 // attemptKey names an attempt of a job.
 type attemptKey struct {
-	job     int64
+	job     core.JobID
 	attempt int32
 }
 
@@ -76,8 +76,8 @@ func (k *conn) rejoinAll(has held) (lost []*core.Step) {
 		if now, live := snap.Job(id); !live || now.Attempt != j.Attempt || now.Alloc == nil || over(now) != over(j) {
 			continue // the hub has yet to learn of it, and queues what follows then
 		}
-		rejoin(j, snap.LiveSteps(id), k.who.Name, has.runs[attemptKey{int64(j.ID), j.Attempt}], func(step string) bool {
-			return has.knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step}]
+		rejoin(j, snap.LiveSteps(id), k.who.Name, has.runs[attemptKey{j.ID, j.Attempt}], func(step string) bool {
+			return has.knows[wire.Key{Job: j.ID, Attempt: j.Attempt, Step: step}]
 		}, func(o order) { derived = append(derived, o) })
 		for _, st := range snap.LiveSteps(id) {
 			// A step that was launched and that the node does not know never reached it, and nobody has its command any
@@ -87,7 +87,7 @@ func (k *conn) rejoinAll(has held) (lost []*core.Step) {
 				slices.Contains(st.Nodes, k.who.Name) && !has.knows[stepKey(st)] {
 				lost = append(lost, st)
 			}
-			if kill, ok := t.kills[st.ID]; ok && has.runs[attemptKey{int64(j.ID), j.Attempt}] && has.knows[stepKey(st)] {
+			if kill, ok := t.kills[st.ID]; ok && has.runs[attemptKey{j.ID, j.Attempt}] && has.knows[stepKey(st)] {
 				derived = append(derived, order{typ: wire.TypeKill, header: kill})
 			}
 		}
@@ -108,14 +108,14 @@ func (k *conn) keepLaunches(snap *state.Snapshot, knows map[wire.Key]bool) {
 			if !live || now.Attempt != j.Attempt || now.Alloc == nil || over(now) {
 				return true
 			}
-			key = wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: holder(j, k.who.Name)}
+			key = wire.Key{Job: j.ID, Attempt: j.Attempt, Step: holder(j, k.who.Name)}
 		} else {
 			l, ok := o.header.(*wire.Launch)
 			if !ok {
 				return false
 			}
 			key = bare(l.Key)
-			if !slices.ContainsFunc(snap.LiveSteps(core.JobID(key.Job)), func(st *core.Step) bool {
+			if !slices.ContainsFunc(snap.LiveSteps(key.Job), func(st *core.Step) bool {
 				return stepKey(st) == key && !st.State.Final()
 			}) {
 				return true

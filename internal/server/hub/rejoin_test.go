@@ -133,7 +133,7 @@ func TestOrdersKeepTheirPlaceWhileANodeRegisters(t *testing.T) {
 	}
 	a.welcomed()
 	launch, err := wire.DecodeLaunch(a.want(wire.TypeLaunch))
-	if err != nil || launch.Key.Job != int64(id) {
+	if err != nil || launch.Key.Job != core.JobID(id) {
 		t.Fatalf("launch of %v: %v", launch.Key, err)
 	}
 	a.want(wire.TypeSignal)

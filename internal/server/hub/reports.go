@@ -128,7 +128,7 @@ func (k *conn) handleHeartbeat(b wire.Heartbeat) {
 // store puts a piece of output into the log store and gives how far that has it. An error means that the job cannot be
 // looked up now: the agent keeps the output and sends it again on its next connection.
 func (k *conn) store(c wire.LogChunk, data []byte) (int64, error) {
-	key := logstore.Key{Job: core.JobID(c.Key.Job), Attempt: c.Key.Attempt}
+	key := logstore.Key{Job: c.Key.Job, Attempt: c.Key.Attempt}
 	if c.Key.Step != wire.BatchStep {
 		return c.Offset + int64(len(data)), nil // only batch output is kept
 	}
@@ -213,7 +213,7 @@ func (k *conn) handleExit(x *wire.Exited) {
 // endOf is a step's end in the engine's words.
 func (k *conn) endOf(x *wire.Exited) *state.Exited {
 	in := &state.Exited{
-		Node: k.who.Name, Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt, Step: x.Key.Step,
+		Node: k.who.Name, Job: x.Key.Job, Attempt: x.Key.Attempt, Step: x.Key.Step,
 		Exit:  core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)},
 		Cause: causeOf(x.Cause), Message: x.Message,
 		Usage: core.Usage{
@@ -244,7 +244,7 @@ func (k *conn) logEnd(x *wire.Exited) (have int64, stream bool) {
 	if x.Key.Step != wire.BatchStep {
 		return 0, false
 	}
-	key := logstore.Key{Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt}
+	key := logstore.Key{Job: x.Key.Job, Attempt: x.Key.Attempt}
 	of, ok, err := k.logOf(key)
 	if err != nil {
 		k.h.log.Warn("whose output is it?", "job", key.Job, "node", k.who.Name, "err", err)
@@ -280,7 +280,7 @@ func (k *conn) handleJobDone(d wire.JobDone) {
 	if d.EpilogFailed != "" {
 		k.handleProblem(wire.Problem{Drain: true, Reason: "Epilog error"})
 	}
-	id := core.JobID(d.Job)
+	id := d.Job
 	k.report(&state.NodeDone{Node: k.who.Name, Job: id, Attempt: d.Attempt}, nil)
 }
 

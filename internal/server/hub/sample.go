@@ -55,7 +55,7 @@ func (k *conn) jobSamples(s *wire.Sample, exported []byte, now core.Time) (keep 
 		n.units, n.exported = s.Units, exported
 	}
 	for _, u := range s.Jobs {
-		t := h.jobs[core.JobID(u.Job)]
+		t := h.jobs[u.Job]
 		if t == nil || t.job.Attempt != u.Attempt {
 			continue
 		}

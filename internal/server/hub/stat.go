@@ -68,7 +68,7 @@ func (s *Stats) Of(ctx context.Context, j *core.Job, step string) map[core.NodeN
 		if n := h.nodes[name]; n != nil && n.conn != nil && !j.Alloc.Nodes[i].Done {
 			ref, q := s.ask(name)
 			n.conn.queue(order{typ: wire.TypeStat, header: &wire.Stat{
-				Ref: ref, Job: int64(j.ID), Attempt: j.Attempt, Step: step, Tasks: true,
+				Ref: ref, Job: j.ID, Attempt: j.Attempt, Step: step, Tasks: true,
 			}})
 			list = append(list, sent{ref, q})
 		}

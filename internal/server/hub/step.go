@@ -104,7 +104,7 @@ func lostStep(st *core.Step, node core.NodeName, why string) *state.Exited {
 
 // stepKey is a step's key without its node.
 func stepKey(st *core.Step) wire.Key {
-	return wire.Key{Job: int64(st.Job), Attempt: st.Attempt, Step: strconv.Itoa(int(st.ID))}
+	return wire.Key{Job: st.Job, Attempt: st.Attempt, Step: strconv.Itoa(int(st.ID))}
 }
 
 // LaunchStep sends a part of a step that the engine has made to its nodes and asks them to open its stream under
@@ -182,7 +182,7 @@ func (h *Hub) OpenStreams(st *core.Step, token string) {
 	for _, name := range st.Nodes {
 		if n := h.nodes[name]; n != nil && n.conn != nil {
 			key := stepKey(st)
-			key.Node = string(name)
+			key.Node = name
 			n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: key, Token: token}})
 		}
 	}

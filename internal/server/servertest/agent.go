@@ -53,7 +53,7 @@ type Agent struct {
 	welcome wire.Welcome
 	acked   map[wire.Key]bool
 	logAcks map[wire.Key]int64
-	killed  map[int64]bool
+	killed  map[core.JobID]bool
 	changed chan struct{}
 }
 
@@ -85,7 +85,7 @@ func (s *Server) NewAgent(name core.NodeName, key *ecdsa.PrivateKey, certPEM str
 	block, _ := pem.Decode([]byte(certPEM))
 	return &Agent{
 		t: s.t, s: s, Name: name, cert: tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}, Boot: "boot-1",
-		started: map[wire.Key]int{}, acked: map[wire.Key]bool{}, logAcks: map[wire.Key]int64{}, killed: map[int64]bool{},
+		started: map[wire.Key]int{}, acked: map[wire.Key]bool{}, logAcks: map[wire.Key]int64{}, killed: map[core.JobID]bool{},
 		Frames: make(chan wire.Frame, 100_000), changed: make(chan struct{}),
 	}
 }
@@ -412,7 +412,7 @@ func (a *Agent) await(what string, f func() bool) {
 // AwaitLaunch waits until a step of a job was launched here.
 func (a *Agent) AwaitLaunch(job core.JobID, attempt int32, step string) wire.Key {
 	a.t.Helper()
-	k := wire.Key{Job: int64(job), Attempt: attempt, Step: step}
+	k := wire.Key{Job: core.JobID(job), Attempt: attempt, Step: step}
 	a.await("launch "+k.String(), func() bool { return a.started[k] > 0 })
 	return k
 }

@@ -64,7 +64,7 @@ func (r *Records) lock(uid uint32) *sync.Mutex {
 }
 
 func (r *Records) path(ref wire.JobRef) string {
-	return filepath.Join(r.dir, strconv.FormatInt(ref.Job, 10)+"."+strconv.Itoa(int(ref.Attempt)))
+	return filepath.Join(r.dir, strconv.FormatInt(int64(ref.Job), 10)+"."+strconv.Itoa(int(ref.Attempt)))
 }
 
 // Lay lays out a parcel for a job, whatever is relative below home, and gives the folder that it is below. Where

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 	"bireme.dev/bireme/internal/wire/parcel"
 )
@@ -116,12 +117,12 @@ func TestOwnFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := Open(dir, plainly)
-	for job := int64(1); job <= 2; job++ {
+	for job := core.JobID(1); job <= 2; job++ {
 		ref := wire.JobRef{Job: job, Attempt: 1}
 		for range 2 { // a second step of the job finds the same
-			in, err := r.Lay(ref, Owner{}, parcelOf(strconv.FormatInt(job, 10)), home)
+			in, err := r.Lay(ref, Owner{}, parcelOf(strconv.FormatInt(int64(job), 10)), home)
 			text, rerr := os.ReadFile(filepath.Join(in, "one"))
-			if err != nil || rerr != nil || in == home || string(text) != "one"+strconv.FormatInt(job, 10) {
+			if err != nil || rerr != nil || in == home || string(text) != "one"+strconv.FormatInt(int64(job), 10) {
 				t.Fatalf("job %d: %s has %q, %v, %v", job, in, text, err, rerr)
 			}
 		}
@@ -129,7 +130,7 @@ func TestOwnFolder(t *testing.T) {
 	if there(filepath.Join(home, "a")) {
 		t.Error("a file is left where the others could not be")
 	}
-	for job := int64(1); job <= 2; job++ {
+	for job := core.JobID(1); job <= 2; job++ {
 		if err := r.Remove(wire.JobRef{Job: job, Attempt: 1}); err != nil {
 			t.Error(err)
 		}
@@ -149,7 +150,7 @@ func TestRemoveAllOfHungHome(t *testing.T) {
 	before := Open(dir, plainly)
 	for uid, home := range homes {
 		for n := range 3 { // jobs that share their file
-			ref := wire.JobRef{Job: int64(10*uid) + int64(n), Attempt: 1}
+			ref := wire.JobRef{Job: core.JobID(10*uid) + core.JobID(n), Attempt: 1}
 			if _, err := before.Lay(ref, Owner{Identity: wire.Identity{UID: uid}}, pack(t, "x"), home); err != nil {
 				t.Fatal(err)
 			}

@@ -9,10 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
-func key(n int) wire.Key { return wire.Key{Job: int64(n), Step: wire.BatchStep} }
+func key(n int) wire.Key { return wire.Key{Job: core.JobID(n), Step: wire.BatchStep} }
 
 func launched(t *testing.T, j *Journal, n int) {
 	t.Helper()

@@ -97,7 +97,7 @@ func (s *Service) openPMIx(p *wire.PMIx) (*pmix.Node, error) {
 		},
 	}
 	for i, node := range p.Nodes {
-		cfg.Nodes = append(cfg.Nodes, pmix.Placement{Name: node.Name, Ranks: node.Ranks})
+		cfg.Nodes = append(cfg.Nodes, pmix.Placement{Name: string(node.Name), Ranks: node.Ranks})
 		// The parts of a heterogeneous step may share a node.
 		if node.Name == s.cfg.Launch.Key.Node && len(node.Ranks) > 0 && len(s.cfg.Tasks) > 0 &&
 			int(node.Ranks[0]) == s.cfg.Tasks[0].Rank {

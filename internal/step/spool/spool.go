@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -38,7 +39,7 @@ const (
 )
 
 // Write puts the script of a job into a place of its own and returns its path, which ends as Slurm's does.
-func (p *Scripts) Write(id wire.Identity, job int64, root bool, text []byte) (string, error) {
+func (p *Scripts) Write(id wire.Identity, job core.JobID, root bool, text []byte) (string, error) {
 	p.mu.Lock()
 	var path string
 	if l := p.idle[id.UID]; len(l) > 0 {
@@ -64,7 +65,7 @@ func (p *Scripts) Write(id wire.Identity, job int64, root bool, text []byte) (st
 }
 
 // named moves a place to the name of its job. Where that is taken, by another attempt of the job, it stays where it is.
-func named(path string, job int64) string {
+func named(path string, job core.JobID) string {
 	old := filepath.Dir(path)
 	dir := filepath.Join(filepath.Dir(old), fmt.Sprintf("job%05d", job))
 	if err := unix.Renameat2(unix.AT_FDCWD, old, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE); err == nil {
