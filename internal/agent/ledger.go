@@ -2,9 +2,11 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -496,16 +498,19 @@ func (l *ledger) send(t wire.Type, header any, payload ...[]byte) error {
 
 // fence kills the jobs chosen, at once, and says why.
 func (l *ledger) fence(silence time.Duration, chosen func(job core.JobID) bool) {
-	jobs := map[wire.JobRef]bool{}
+	var jobs []wire.JobRef
 	l.mu.Lock()
 	for n, r := range l.running {
 		if !r.fenced && chosen(n.job) {
 			r.fenced = true
-			jobs[wire.JobRef{Job: n.job, Attempt: n.attempt}] = true
+			jobs = append(jobs, wire.JobRef{Job: n.job, Attempt: n.attempt})
 		}
 	}
 	l.mu.Unlock()
-	for j := range jobs {
+	slices.SortFunc(jobs, func(a, b wire.JobRef) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	for _, j := range slices.Compact(jobs) { // a job may have several steps here
 		l.log.Warn("fence: killing a job", "job", j.Job, "attempt", j.Attempt, "silence", silence)
 		k := wire.Kill{
 			Job: j.Job, Attempt: j.Attempt, Grace: -1, Cause: causeFenced,
