@@ -36,8 +36,7 @@ func (s *suite) bigArray(ctx context.Context) error {
 	times := map[string][]time.Duration{}
 	for i := range int64(20) {
 		sub := client.Submit{Script: scriptOf(cl.dir, i), Env: envOf(i), Key: client.NewKey()}
-		sub.Spec.Name, sub.Spec.IO.WorkDir, sub.Spec.Shape.Tasks = "array", cl.dir, 1
-		sub.Spec.Array, _ = core.ParseArray("0-999999")
+		sub.Spec.Name, sub.Spec.IO.WorkDir, sub.Spec.Shape.Tasks, sub.Spec.Array = "array", cl.dir, 1, "0-999999"
 		sub.Spec.Begin = core.At(time.Now().Add(24 * time.Hour)) // so that none of it starts
 		for _, op := range ops {
 			began := time.Now()

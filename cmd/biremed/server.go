@@ -151,6 +151,25 @@ func newServerCommand() *cobra.Command {
 	c.Flags().StringVar(&agents, "agent-listen", "", "`HOST:PORT` agents dial, with TLS")
 	c.Flags().StringVar(&record, "record", "", "append every input with its time to `FILE`, for bireme simulate --replay")
 	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	c.AddCommand(newStepDownCommand())
+	return c
+}
+
+func newStepDownCommand() *cobra.Command {
+	var f configFlags
+	c := &cobra.Command{
+		Use: "stepdown [--config FILE]", Short: "have the server that leads let another one lead", Args: noOperands,
+		Long: `Ask the server of the settings, and by it the one that leads, to give the lead to another server of the
+cluster: before it is stopped for an upgrade, say. Jobs go on; commands that come meanwhile wait a moment.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cl, err := f.client()
+			if err != nil {
+				return err
+			}
+			return cl.StepDown(c.Context())
+		},
+	}
+	f.add(c)
 	return c
 }
 

@@ -280,18 +280,18 @@ type UpdateNode struct {
 
 // NewStep is the body of POST /api/v1/jobs/{id}/steps: srun inside an allocation.
 type NewStep struct {
-	Name         string        `json:"name"`
-	Argv         []string      `json:"argv"`
-	Env          []string      `json:"env"`
-	WorkDir      string        `json:"workdir"`
-	Nodes        int32         `json:"nodes,omitempty"` // 0: as many as fit Tasks
-	NodeList     core.Hostlist `json:"nodelist,omitzero"`
-	Tasks        int32         `json:"tasks,omitempty"`
-	TasksPerNode int32         `json:"tasks_per_node,omitempty"`
-	CPUsPerTask  int32         `json:"cpus_per_task,omitempty"`
-	// arbitrary: NodeList has the node of each task
-	Distribution core.Distribution `json:"distribution,omitzero"`
-	Stdin        string            `json:"stdin,omitempty"` // "all", "none", "0".. rank
+	Name         string   `json:"name"`
+	Argv         []string `json:"argv"`
+	Env          []string `json:"env"`
+	WorkDir      string   `json:"workdir"`
+	Nodes        int32    `json:"nodes,omitempty"` // 0: as many as fit Tasks
+	NodeList     string   `json:"nodelist,omitempty"`
+	Tasks        int32    `json:"tasks,omitempty"`
+	TasksPerNode int32    `json:"tasks_per_node,omitempty"`
+	CPUsPerTask  int32    `json:"cpus_per_task,omitempty"`
+	// of tasks to nodes, as Slurm's -m; arbitrary: NodeList has the node of each
+	Distribution string `json:"distribution,omitempty"`
+	Stdin        string `json:"stdin,omitempty"` // "all", "none", "0".. rank
 	// file pattern written on the node; empty: streamed to the caller
 	Stdout    string       `json:"stdout,omitempty"`
 	Stderr    string       `json:"stderr,omitempty"`
@@ -304,12 +304,12 @@ type NewStep struct {
 	// "pmi2": PMI-1 and PMI-2 are served to the tasks; "pmix": PMIx is; "none"; empty: as step.mpi says
 	MPI string `json:"mpi,omitempty"`
 	// where the nodes may reach the caller without the server between
-	Direct   *Direct       `json:"direct,omitempty"`
-	Host     string        `json:"host,omitempty"` // the caller's, and its process: for those who look
-	PID      int32         `json:"pid,omitempty"`
-	OwnsJob  bool          `json:"owns_job,omitempty"` // the caller made the allocation: if it is lost, so is that
-	Exclude  core.Hostlist `json:"exclude,omitzero"`
-	Relative int32         `json:"relative,omitempty"` // it begins with this node of the job
+	Direct   *Direct `json:"direct,omitempty"`
+	Host     string  `json:"host,omitempty"` // the caller's, and its process: for those who look
+	PID      int32   `json:"pid,omitempty"`
+	OwnsJob  bool    `json:"owns_job,omitempty"` // the caller made the allocation: if it is lost, so is that
+	Exclude  string  `json:"exclude,omitempty"`
+	Relative int32   `json:"relative,omitempty"` // it begins with this node of the job
 	// A step has all of its nodes to itself, as far as they are the job's; an exact one only what its tasks need, and
 	// one that overlaps shares all with others.
 	Exact       bool        `json:"exact,omitempty"`

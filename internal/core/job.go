@@ -200,10 +200,10 @@ type Step struct {
 
 // StepOptions are what srun says of a step that decides nothing about where it runs.
 type StepOptions struct {
-	TimeLimit    Seconds      `json:"time_limit,omitempty"` // from its start; 0: the job's, Forever: none of its own
-	Distribution Distribution `json:"distribution,omitzero"`
-	Host         string       `json:"host,omitempty"` // where srun runs
-	PID          int32        `json:"pid,omitempty"`  // of srun
+	TimeLimit    Seconds `json:"time_limit,omitempty"`   // from its start; 0: the job's, Forever: none of its own
+	Distribution string  `json:"distribution,omitempty"` // of tasks to nodes, as Slurm's -m
+	Host         string  `json:"host,omitempty"`         // where srun runs
+	PID          int32   `json:"pid,omitempty"`          // of srun
 }
 
 // IsArray reports whether the record stands for tasks that have not started.

@@ -16,8 +16,6 @@ func TestParsedTextsKeepTheirForm(t *testing.T) {
 		`{"constraint":"[a|b]","prefer":"a*2"}`,
 		`{"constraint":"a\u0026\u0026b","dependency":"sometimes:1","licenses":"a,b|c","prefer":"!x","switches":"few"}`,
 		`{"dependency":"afterok:1:2?after:3+4","licenses":"matlab:2,ansys","switches":"2@1:00:00"}`,
-		`{"nodelist":"n[1-3],m7","exclude":"n2","distribution":"Cyclic:block,Pack"}`,
-		`{"nodelist":"n[1","exclude":" , ","distribution":"sideways"}`,
 	} {
 		var x Extra
 		if err := json.Unmarshal([]byte(doc), &x); err != nil {
@@ -37,15 +35,13 @@ func TestParsedTextsKeepTheirForm(t *testing.T) {
 func TestFaultyTextsFailClosed(t *testing.T) {
 	t.Parallel()
 	var x Extra
-	doc := `{"constraint":"a&&b","dependency":"sometimes:1","licenses":"a,b|c","prefer":"!x","switches":"few",
-		"nodelist":"n[1-9999999999]","exclude":"n]","distribution":"cyclic,cyclic"}`
+	doc := `{"constraint":"a&&b","dependency":"sometimes:1","licenses":"a,b|c","prefer":"!x","switches":"few"}`
 	if err := json.Unmarshal([]byte(doc), &x); err != nil {
 		t.Fatal(err)
 	}
 	for what, fault := range map[string]error{
 		"constraint": x.Constraint.Fault(), "prefer": x.Prefer.Fault(), "dependency": x.Dependency.Fault(),
 		"licenses": x.Licenses.Fault(), "switches": x.Switches.Fault(),
-		"nodelist": x.NodeList.Fault(), "exclude": x.Exclude.Fault(), "distribution": x.Distribution.Fault(),
 	} {
 		if fault == nil {
 			t.Errorf("%s: no fault", what)
@@ -151,74 +147,5 @@ func TestPartitionList(t *testing.T) {
 			!is.Partition.Equal(l) || text == "" && bytes.Contains(doc, []byte("partition")) {
 			t.Errorf("%q came back as %q, %q in %s", text, was.Partition, is.Partition, doc)
 		}
-	}
-}
-
-func TestParseDistribution(t *testing.T) {
-	t.Parallel()
-	type parts struct {
-		nodes, sockets, cores Spread
-		plane                 int32
-		mode                  PackMode
-	}
-	for text, want := range map[string]parts{
-		"":                        {},
-		"block":                   {nodes: SpreadBlock},
-		"Cyclic:FCyclic:block":    {nodes: SpreadCyclic, sockets: SpreadFCyclic, cores: SpreadBlock},
-		"*:cyclic,NoPack":         {sockets: SpreadCyclic, mode: NoPack},
-		"plane=4,pack":            {nodes: SpreadPlane, plane: 4, mode: Pack},
-		"plane=99999999999":       {nodes: SpreadPlane, plane: 1<<31 - 1},
-		"arbitrary":               {nodes: SpreadArbitrary},
-		"pack":                    {mode: Pack},
-		"block:*:*,pack":          {nodes: SpreadBlock, mode: Pack},
-		"plane=2:block:fcyclic":   {nodes: SpreadPlane, plane: 2, sockets: SpreadBlock, cores: SpreadFCyclic},
-		"arbitrary:cyclic,nopack": {nodes: SpreadArbitrary, sockets: SpreadCyclic, mode: NoPack},
-	} {
-		d, err := ParseDistribution(text)
-		got := parts{d.OverNodes(), d.OverSockets(), d.OverCores(), d.Plane(), d.Packing()}
-		if err != nil || got != want || d.String() != text {
-			t.Errorf("%q: %+v, %v; want %+v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{
-		"sideways", "fcyclic", "block:plane=2", "block:arbitrary", "plane", "plane=0", "plane=x", "block=2",
-		"block,", ",pack",
-		"pack,pack", "block,cyclic", "block:block:block:block", "block:", " block",
-	} {
-		if d, err := ParseDistribution(text); err == nil || d.Fault() == nil || d.OverNodes() != SpreadDefault {
-			t.Errorf("%q passes: %v", text, err)
-		}
-	}
-}
-
-func TestHostlist(t *testing.T) {
-	t.Parallel()
-	l, err := ParseHostlist("n[01-03],m,n02")
-	want := []NodeName{"n01", "n02", "n03", "m", "n02"}
-	if err != nil || l.Len() != 5 || !slices.Equal(l.Names(), want) {
-		t.Errorf("%v, %d: %v", err, l.Len(), l.Names())
-	}
-	if made := ListNodes(want...); !slices.Equal(made.Names(), want) || made.String() != "n[01-03],m,n02" {
-		t.Errorf("made %q: %v", made, made.Names())
-	}
-	for _, text := range []string{"n[1", ",", "n[1-300000]"} {
-		if l, err := ParseHostlist(text); err == nil || l.Fault() == nil || l.Len() != 0 || l.Names() != nil {
-			t.Errorf("%q passes: %v", text, err)
-		}
-	}
-	if none, err := ParseHostlist(""); err != nil || !none.IsZero() || none.Names() != nil || none.Fault() != nil {
-		t.Errorf("the empty list: %v, %v", none, err)
-	}
-}
-
-func TestParseArray(t *testing.T) {
-	t.Parallel()
-	var s Spec
-	if err := json.Unmarshal([]byte(`{"array":"0-8:4,20"}`), &s); err != nil || s.Array.Tasks().Len() != 4 {
-		t.Errorf("%v: %v", err, s.Array.Tasks())
-	}
-	if err := json.Unmarshal([]byte(`{"array":"3-"}`), &s); err != nil || s.Array.Fault() == nil ||
-		s.Array.Tasks().Len() != 0 || s.Array.String() != "3-" {
-		t.Errorf("%v: %v", err, s.Array)
 	}
 }

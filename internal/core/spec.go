@@ -29,17 +29,17 @@ type Spec struct {
 	Env    Hash     `json:"env,omitzero"`    // blob: NUL-separated KEY=VALUE
 	Args   []string `json:"args,omitempty"`
 
-	Shape     Shape     `json:"shape"`
-	TimeLimit Seconds   `json:"time_limit,omitempty"` // 0: the partition's default, filled in by admission
-	IO        IO        `json:"io"`
-	From      Origin    `json:"from"`
-	Array     ArraySpec `json:"array,omitzero"`
-	Throttle  int32     `json:"array_limit,omitempty"` // tasks of the array that may run at once; 0: all
-	Begin     Time      `json:"begin,omitempty"`
-	Nice      int32     `json:"nice,omitempty"`
-	Hold      bool      `json:"hold,omitempty"`
-	Requeue   bool      `json:"requeue,omitempty"`
-	Extra     *Extra    `json:"extra,omitempty"`
+	Shape     Shape   `json:"shape"`
+	TimeLimit Seconds `json:"time_limit,omitempty"` // 0: the partition's default, filled in by admission
+	IO        IO      `json:"io"`
+	From      Origin  `json:"from"`
+	Array     string  `json:"array,omitempty"`       // index expression, "0-15:4"
+	Throttle  int32   `json:"array_limit,omitempty"` // tasks of the array that may run at once; 0: all
+	Begin     Time    `json:"begin,omitempty"`
+	Nice      int32   `json:"nice,omitempty"`
+	Hold      bool    `json:"hold,omitempty"`
+	Requeue   bool    `json:"requeue,omitempty"`
+	Extra     *Extra  `json:"extra,omitempty"`
 }
 
 // Shape is the resources of a job: how many nodes, and what on each.
@@ -137,8 +137,8 @@ type Origin struct {
 
 // Extra holds what few jobs ask for.
 type Extra struct {
-	NodeList    Hostlist   `json:"nodelist,omitzero"` // nodes that must be used
-	Exclude     Hostlist   `json:"exclude,omitzero"`
+	NodeList    string     `json:"nodelist,omitempty"` // hostlist of nodes that must be used
+	Exclude     string     `json:"exclude,omitempty"`
 	Constraint  Constraint `json:"constraint,omitzero"`
 	Dependency  Dependency `json:"dependency,omitzero"`
 	Licenses    Licenses   `json:"licenses,omitzero"`
@@ -158,7 +158,7 @@ type Extra struct {
 	Priority     *uint32           `json:"priority,omitempty"`     // asked for by an administrator
 	RunPriority  int32             `json:"run_priority,omitempty"` // of a YAML run, 0 to 100
 	Site         int32             `json:"site_factor,omitempty"`  // added to the priority, by an administrator
-	Distribution Distribution      `json:"distribution,omitzero"`
+	Distribution string            `json:"distribution,omitempty"`
 	WCKey        string            `json:"wckey,omitempty"`
 	Prefer       Constraint        `json:"prefer,omitzero"` // a constraint that is tried before Constraint
 	Switches     SwitchLimit       `json:"switches,omitzero"`

@@ -34,8 +34,8 @@ type AskChange struct {
 	Constraint   *Constraint  `json:"constraint,omitempty"` // empty: none
 	Prefer       *Constraint  `json:"prefer,omitempty"`     // empty: none
 	Switches     *SwitchLimit `json:"switches,omitempty"`   // empty: any
-	NodeList     *Hostlist    `json:"nodelist,omitempty"`   // empty: any
-	Exclude      *Hostlist    `json:"exclude,omitempty"`    // empty: none
+	NodeList     *string      `json:"nodelist,omitempty"`   // empty: any
+	Exclude      *string      `json:"exclude,omitempty"`    // empty: none
 	Nodes        *NodeCount   `json:"nodes,omitempty"`
 	CPUs         *int32       `json:"cpus,omitempty"` // of the whole job: as many tasks as have them
 	Tasks        *int32       `json:"tasks,omitempty"`

@@ -22,6 +22,7 @@ type Config struct {
 	State      state.Config
 	Holder     string        // who we are to the lease; the same holder takes over at once
 	Lease      time.Duration // 0: leadership does not expire (embedded store)
+	Yield      time.Duration // how long others may take the lead first
 	Inbox      int           // commands that may wait; 0: 4096
 	MaxBatch   int           // commands in one transaction; 0: 512
 	Retention  store.Retention
@@ -94,6 +95,14 @@ type Engine struct {
 	leading  chan struct{} // closed when the first snapshot is there
 	stopped  chan struct{}
 
+	// Of one that follows:
+	following chan struct{} // closed when there is a copy
+	copy      atomic.Pointer[copied]
+	moved     atomic.Pointer[chan struct{}] // closed when the copy has moved
+	catchUp   chan struct{}                 // somebody waits for what the copy does not have
+
+	stepDown atomic.Pointer[context.CancelCauseFunc] // ends leadership; nil: it does not lead
+
 	mu    sync.Mutex
 	subs  []*subscriber
 	stats Stats
@@ -158,9 +167,11 @@ func New(st store.Store, cfg Config, log *slog.Logger) *Engine {
 		cfg: cfg, store: st, log: log, rec: newRecorder(cfg.Record, log),
 		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch),
 		replans: make(chan replanRequest),
-		leading: make(chan struct{}), stopped: make(chan struct{}), senders: newSenders(cfg.Now, cfg.Inbox),
+		leading: make(chan struct{}), following: make(chan struct{}), catchUp: make(chan struct{}, 1), stopped: make(chan struct{}), senders: newSenders(cfg.Now, cfg.Inbox),
 	}
 	e.config.Store(&cfg.State)
+	moved := make(chan struct{})
+	e.moved.Store(&moved)
 	return e
 }
 
@@ -365,6 +376,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	e.stepDown.Store(&cancel)
+	defer e.stepDown.Store(nil)
 	// What was begun is finished, so that a stop leaves no fate unknown; without the lease it must not be waited for.
 	writing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()

@@ -43,6 +43,7 @@ type fakestore struct {
 	gate           chan struct{} // if set, each commit takes one from it first
 	full           bool          // no room for anything
 	cut            string        // a holder who does not reach the store
+	ahead          time.Duration // its clock, of the engine's
 	// fate tells what becomes of commit number n: whether it is written, and what the caller is told.
 	fate func(n int) (written bool, err error)
 }
@@ -80,6 +81,14 @@ func (f *fakestore) Lead(ctx context.Context, holder string, ttl time.Duration, 
 	}
 	f.expires = time.Now().Add(ttl)
 	return f.epoch, nil
+}
+
+func (f *fakestore) Leader(context.Context) (store.Leader, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return store.Leader{
+		Holder: f.holder, Epoch: f.epoch, Seq: f.seq, Left: time.Until(f.expires), Now: core.At(time.Now().Add(f.ahead)),
+	}, nil
 }
 
 func (f *fakestore) Probe(_ context.Context, epoch int64) error {

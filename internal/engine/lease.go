@@ -45,7 +45,22 @@ func (e *Engine) HoldsLease() bool {
 
 // lead waits for its turn; commands that come meanwhile are refused, not kept. It returns nil too when ctx ends.
 func (e *Engine) lead(ctx context.Context) error {
+	for began := e.cfg.Clock(); e.cfg.Yield > 0 && e.cfg.Clock()-began < e.cfg.Yield; {
+		if !e.follow(ctx, e.cfg.Yield/8, "this server has stepped down") {
+			return nil
+		}
+	}
 	for {
+		if why := e.clockFault(ctx); why != "" {
+			if e.ReadOnly() != why {
+				e.log.Error("this server does not lead", "why", why)
+			}
+			e.readOnly.Store(&why)
+			if !e.follow(ctx, followEvery, why) {
+				return nil
+			}
+			continue
+		}
 		sent := e.cfg.Clock()
 		asking, answered := ctx, context.CancelFunc(func() {})
 		if e.cfg.Lease > 0 {
@@ -71,13 +86,35 @@ func (e *Engine) lead(ctx context.Context) error {
 				e.log.Warn("cannot take the lead yet", "err", err)
 			}
 		case e.ReadOnly() != why:
-			e.log.Info("waiting: another server leads; this one answers nobody until it does", "err", err)
+			e.log.Info("following: another server leads", "err", err)
 		}
 		e.readOnly.Store(&why)
-		if !e.refuseFor(ctx, max(e.cfg.Lease/8, 20*time.Millisecond), why) {
+		if !e.follow(ctx, max(e.cfg.Lease/8, 20*time.Millisecond), why) {
 			return nil
 		}
 	}
+}
+
+// maxClockFault is how much the clock of a server that leads may differ from the database's. Jobs are stamped with it,
+// and the state's time never goes back: an hour too late would be there for an hour after the clock is right again.
+const maxClockFault = 5 * time.Minute
+
+// clockFault says why this server must not lead because of its clock; "": it may.
+func (e *Engine) clockFault(ctx context.Context) string {
+	if e.cfg.Lease == 0 {
+		return ""
+	}
+	asking, answered := context.WithTimeout(ctx, e.cfg.Lease)
+	defer answered()
+	l, err := e.store.Leader(asking)
+	if err != nil {
+		return "" // asking for the lead tells why
+	}
+	if off := e.cfg.Now().Sub(l.Now.Go()); off.Abs() > maxClockFault {
+		return fmt.Sprintf("this server's clock is %v off the database's: set it (chronyc tracking tells), or the database's",
+			off.Round(time.Second))
+	}
+	return ""
 }
 
 // leaseNow is the clock leases go by: the database's where several servers share one, so that theirs need not agree.

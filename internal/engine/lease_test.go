@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,5 +65,71 @@ func TestLeaseIsRenewedWhileACommitHangs(t *testing.T) {
 		if !e.HoldsLease() {
 			t.Error("the lease is lost")
 		}
+	})
+}
+
+// TestServerWithAWrongClockDoesNotLead: it follows until the clock is right, and says why.
+func TestServerWithAWrongClockDoesNotLead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakestore()
+		f.ahead = time.Hour
+		e := start(t, f, Config{Holder: "a", Lease: 2 * time.Second})
+		<-e.Following()
+		_, err := Do(t.Context(), e.Engine, submit(0, "k"))
+		if core.CodeOf(err) != core.Unavailable || !strings.Contains(err.Error(), "clock is -1h0m0s off") {
+			t.Errorf("it answers %v", err)
+		}
+		f.set(func(f *fakestore) { f.ahead = time.Minute })
+		<-e.Leading()
+	})
+}
+
+// TestFollowerCopies: an engine that follows has the state of the one that leads, and waits for what somebody wants to
+// see.
+func TestFollowerCopies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakestore()
+		first := start(t, f, Config{Holder: "a", Lease: 2 * time.Second})
+		first.people(1)
+		second := start(t, f, Config{Holder: "b", Lease: 2 * time.Second})
+		<-second.Following()
+		told := make(chan *Published, 100)
+		defer second.Subscribe(func(p *Published) { told <- p })()
+		id := idOf(t, must(first, submit(0, "k")))
+		if err := second.Await(t.Context(), first.Snapshot().Seq()); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := second.Snapshot().Job(id); !ok || second.HoldsLease() || second.LeaderHolder() != "a" {
+			t.Errorf("the copy has the job: %v; it follows %q", ok, second.LeaderHolder())
+		}
+		if p := <-told; !p.Reloaded {
+			t.Error("subscribers were not told")
+		}
+		time.Sleep(5 * time.Second)
+		if b := second.Behind(); b > 2*followEvery {
+			t.Errorf("the copy is %v old", b)
+		}
+		loads := func() int { _, _, n := f.count(); return n }
+		before := loads()
+		time.Sleep(time.Minute)
+		if n := loads() - before; n > 0 {
+			t.Errorf("a state that did not move was loaded %d times", n)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := second.Await(ctx, first.Snapshot().Seq()+1); core.CodeOf(err) != core.Unavailable {
+			t.Errorf("it has what is not there: %v", err)
+		}
+		// Asked to step down, the first lets the second lead.
+		if err := first.StepDown(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-first.done; !SteppedDown(err) || !errors.Is(err, ErrLeadershipLost) {
+			t.Errorf("the first ended with %v", err)
+		}
+		<-second.Leading()
+		must(second, submit(0, "k2"))
 	})
 }

@@ -129,7 +129,7 @@ func (e *Engine) serve(ctx, writing context.Context, st *state.State, reloaded b
 		return nil
 	}
 	snap := st.Snapshot()
-	e.snapshot.Store(snap)
+	e.show(snap, false)
 	select {
 	case <-e.leading:
 	default:

@@ -232,7 +232,7 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 		for i := range node.AdvanceParts {
 			if r := node.AdvanceParts[i].Reservation; node.AdvanceParts[i].Cpus == 0 && view.MustAvoid(r) &&
 				r.Overlaps(ps.plan.Now, end, view.AllowedDelay(r)) {
-				if barred, some = true, true; r.Flags&core.ReserveMaint != 0 && (j.Spec.More().NodeList.IsZero() ||
+				if barred, some = true, true; r.Flags&core.ReserveMaint != 0 && (j.Spec.More().NodeList == "" ||
 					r.IsActive(ps.plan.Now)) {
 					why = core.ReasonMaintenance
 				}
@@ -246,7 +246,7 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 	if !some || s.req.Choose(ledger.View{Nodes: left, IfIdle: true}, ps.p.buffer.Choices) != nil {
 		return
 	}
-	if why == core.ReasonReserved && j.Spec.More().NodeList.IsZero() {
+	if why == core.ReasonReserved && j.Spec.More().NodeList == "" {
 		why = core.ReasonResources // as Slurm, which names reservations only to who named nodes
 	}
 	if ps.plan.advanceReasons == nil {

@@ -18,9 +18,9 @@ func TestUnreadableRequestsNeverStart(t *testing.T) {
 			s.Extra = &core.Extra{Prefer: coretest.Constraint("a"), Constraint: coretest.Constraint("!b")}
 		},
 		"switches":           func(s *core.Spec) { s.Extra = &core.Extra{Switches: coretest.Switches("few")} },
-		"node list":          func(s *core.Spec) { s.Extra = &core.Extra{NodeList: coretest.Hostlist("n[1")} },
-		"node list of blank": func(s *core.Spec) { s.Extra = &core.Extra{NodeList: coretest.Hostlist(" , ")} },
-		"nodes to avoid":     func(s *core.Spec) { s.Extra = &core.Extra{Exclude: coretest.Hostlist("n[2-")} },
+		"node list":          func(s *core.Spec) { s.Extra = &core.Extra{NodeList: "n[1"} },
+		"node list of blank": func(s *core.Spec) { s.Extra = &core.Extra{NodeList: " , "} },
+		"nodes to avoid":     func(s *core.Spec) { s.Extra = &core.Extra{Exclude: "n[2-"} },
 		"licenses":           func(s *core.Spec) { s.Extra = &core.Extra{Licenses: coretest.Licenses("a,b|c")} },
 		"negative gres":      func(s *core.Spec) { s.Shape.Gres = []core.Gres{{Name: "gpu", Count: -1}} },
 		"nameless gres":      func(s *core.Spec) { s.Shape.Gres = []core.Gres{{Count: 1}} },

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
@@ -98,14 +97,10 @@ func (w *lawWorld) shape(s *core.Spec) {
 	case 6:
 		m.OneThread, m.CoreSpec = w.r.IntN(2) == 0, int32(w.r.IntN(2))
 	case 7:
-		s.Extra = &core.Extra{Distribution: coretest.Distribution(
-			[]string{"cyclic", "block,pack", "plane=2:cyclic", "block:fcyclic"}[w.r.IntN(4)])}
+		s.Extra = &core.Extra{Distribution: []string{"cyclic", "block,pack", "plane=2:cyclic", "block:fcyclic"}[w.r.IntN(4)]}
 	case 8:
 		k := w.r.IntN(3)
-		s.Extra = &core.Extra{
-			Distribution: coretest.Distribution("arbitrary"),
-			NodeList:     coretest.Hostlist([]string{"a,b,a", "b,b", "a"}[k]),
-		}
+		s.Extra = &core.Extra{Distribution: "arbitrary", NodeList: []string{"a,b,a", "b,b", "a"}[k]}
 		sh.NodesMin, sh.Tasks = []int32{2, 1, 1}[k], []int32{3, 2, 1}[k]
 		sh.NodesMax = sh.NodesMin
 	}
@@ -165,12 +160,12 @@ func (w *lawWorld) checkShape(j *core.Job, al *core.Alloc) {
 	if tasks < sh.Tasks {
 		w.t.Fatalf("job %d asked for %d tasks and has %d", j.ID, sh.Tasks, tasks)
 	}
-	if x := j.Spec.More(); x.Distribution.String() == "arbitrary" {
+	if x := j.Spec.More(); x.Distribution == "arbitrary" {
 		got := ""
 		for i := range al.Nodes {
 			got += fmt.Sprintf("%s%d", al.Nodes[i].Node, al.Nodes[i].Tasks)
 		}
-		if want := map[string]string{"a,b,a": "a2b1", "b,b": "b2", "a": "a1"}[x.NodeList.String()]; got != want {
+		if want := map[string]string{"a,b,a": "a2b1", "b,b": "b2", "a": "a1"}[x.NodeList]; got != want {
 			w.t.Fatalf("job %d is laid out %s, want %s", j.ID, got, want)
 		}
 	}

@@ -91,7 +91,7 @@ func (w *lawWorld) anyWish(s *core.Spec) {
 	case 8:
 		x.Segment = s.Shape.NodesMin
 	case 9:
-		x.NodeList = coretest.Hostlist(pick("a", "b", "ab"))
+		x.NodeList = pick("a", "b", "ab")
 	case 10:
 		s.User = core.UserName(pick("u", "v"))
 		s.Shape.More = &core.ShapeMore{ExclusiveUser: true}
@@ -316,7 +316,7 @@ func TestChoiceIsComplete(t *testing.T) {
 		}
 		s.Shape.More = &core.ShapeMore{UseMinNodes: r.IntN(3) == 0}
 		if r.IntN(3) == 0 {
-			s.Extra.NodeList = coretest.Hostlist("n1")
+			s.Extra.NodeList = "n1"
 		}
 		n := fit.RequestOf(s, func(list string) map[core.NodeName]bool {
 			if list == "" {

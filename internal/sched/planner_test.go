@@ -82,7 +82,7 @@ func TestFewNodes(t *testing.T) {
 		"one node":  {coretest.Job().Nodes(1).Tasks(3).Build(), []core.NodeName{"n3"}},
 		"two nodes": {coretest.Job().Nodes(2).Tasks(6).Build(), []core.NodeName{"n2", "n3"}},
 		"two nodes, one named": {coretest.Job().Nodes(2).Tasks(5).Set(func(s *core.Spec) {
-			s.Extra = &core.Extra{NodeList: coretest.Hostlist("n1")}
+			s.Extra = &core.Extra{NodeList: "n1"}
 		}).Build(), []core.NodeName{"n1", "n3"}},
 		"as few as will do": {coretest.Job().Tasks(3).Set(func(s *core.Spec) {
 			s.Shape.NodesMin, s.Shape.NodesMax = 1,

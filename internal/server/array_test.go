@@ -6,7 +6,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/server/servertest"
 )
 
@@ -15,7 +14,7 @@ import (
 func TestTasksThatWaitAreChanged(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
-	id := idText(s.Submit(func(in *client.Submit) { in.Spec.Array = coretest.Array("1-9") }))
+	id := idText(s.Submit(func(in *client.Submit) { in.Spec.Array = "1-9" }))
 	yes, no, limit := true, false, int32(2)
 	held := func() (n int) {
 		var list client.JobList

@@ -5,7 +5,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -17,8 +16,7 @@ func TestStepIsWatchedThroughItsSrun(t *testing.T) {
 		t.Errorf("a step that is not there: %v", err)
 	}
 	var made client.StepMade
-	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps",
-		client.NewStep{Argv: []string{"x"}, Tasks: 1, NodeList: coretest.Hostlist("n2")},
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"x"}, Tasks: 1, NodeList: "n2"},
 		&made)
 	raw, err := s.Client().Stream(t.Context(), made.Key)
 	if err != nil {

@@ -42,7 +42,8 @@ func (s *server) openDoors() (doors []*door, err error) {
 		}
 	}()
 	cfg := s.Config
-	l, err := local.Listen(cfg.Socket(), 0o666) // who calls is known from the kernel, so everybody may
+	// Who calls is known from the kernel, so everybody may.
+	l, err := s.ports.lend("socket", func() (net.Listener, error) { return local.Listen(cfg.Socket(), 0o666) })
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (s *server) openDoors() (doors []*door, err error) {
 	conf := s.authority.TLS(s.certNames)
 	s.tunnels = s.newDoor("tunnels", nil, conf)
 	if cfg.Server.Listen != "" {
-		if l, err = net.Listen("tcp", cfg.Server.Listen); err != nil {
+		if l, err = s.ports.tcp("api", cfg.Server.Listen); err != nil {
 			return doors, core.Errorf(core.Unavailable, "the API's door: %v", err)
 		}
 		c := conf
@@ -60,7 +61,7 @@ func (s *server) openDoors() (doors []*door, err error) {
 		doors = append(doors, s.newDoor("api", l, c))
 	}
 	if cfg.Server.AgentListen != "" {
-		if l, err = net.Listen("tcp", cfg.Server.AgentListen); err != nil {
+		if l, err = s.ports.tcp("agents", cfg.Server.AgentListen); err != nil {
 			return doors, core.Errorf(core.Unavailable, "the agents' door: %v", err)
 		}
 		doors = append(doors, s.newDoor("agents", l, conf))
@@ -177,10 +178,11 @@ func (s *server) agentServers() []string {
 	if a := s.Config.Server.Advertise; len(a) > 0 {
 		return a
 	}
+	list := s.members.addresses()
 	if addr := s.agentAddr(); addr != "" {
-		return []string{addr}
+		list = append([]string{addr}, list...)
 	}
-	return nil
+	return list
 }
 
 // agentAddr is the agents' door under a name other machines can use.

@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/tls"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -38,7 +37,7 @@ func (s *server) openDstackDoor() (*door, error) {
 		}
 		conf = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.get}
 	}
-	l, err := net.Listen("tcp", set.Listen)
+	l, err := s.ports.tcp("dstack", set.Listen)
 	if err != nil {
 		return nil, core.Errorf(core.Unavailable, "the door of dstack's clients: %v", err)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/server/servertest"
 )
 
@@ -81,7 +80,7 @@ func TestCancelOfManyIDs(t *testing.T) {
 	one := s.Submit(hold)
 	array := s.Submit(func(in *client.Submit) {
 		hold(in)
-		in.Spec.Array = coretest.Array("0-99")
+		in.Spec.Array = "0-99"
 	})
 	ended := s.Submit(hold)
 	s.Must("POST", "/api/v1/jobs/cancel", client.Cancel{IDs: []string{fmt.Sprint(ended)}}, nil)
@@ -128,7 +127,7 @@ func TestStepOnNoNode(t *testing.T) {
 	s.AwaitState(id, core.Running)
 	for _, list := range []string{" ", ",", ", ,"} {
 		status, err := s.Call("POST", fmt.Sprintf("/api/v1/jobs/%d/steps", id), "",
-			client.NewStep{NodeList: coretest.Hostlist(list), Tasks: 1}, nil)
+			client.NewStep{NodeList: list, Tasks: 1}, nil)
 		if status != http.StatusBadRequest || err == nil {
 			t.Errorf("%q: %d %v", list, status, err)
 		}

@@ -13,7 +13,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/server/servertest"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/store/open"
@@ -154,7 +153,7 @@ func TestTLSDoorTakesTokens(t *testing.T) {
 func TestMetricsAndDocument(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
-	s.Submit(func(in *client.Submit) { in.Spec.Array, in.Spec.Hold = coretest.Array("1-10"), true })
+	s.Submit(func(in *client.Submit) { in.Spec.Array, in.Spec.Hold = "1-10", true })
 	if status, _ := s.Call("GET", "/api/v1/jobs/99", "", nil, nil); status != http.StatusNotFound {
 		t.Fatal(status)
 	}

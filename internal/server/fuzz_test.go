@@ -19,7 +19,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/server/servertest"
 )
 
@@ -97,7 +96,7 @@ func TestHostileBodies(t *testing.T) {
 	}
 	victims := []core.JobID{
 		submit(func(*client.Submit) {}),
-		submit(func(b *client.Submit) { b.Spec.Array = coretest.Array("0-9") }),
+		submit(func(b *client.Submit) { b.Spec.Array = "0-9" }),
 		submit(func(b *client.Submit) {
 			b.Spec.Hold, b.Spec.Begin = false, core.At(s.Job(1).Submit.Go().AddDate(1, 0, 0))
 		}),

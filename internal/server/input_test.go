@@ -11,7 +11,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/server/servertest"
 	"bireme.dev/bireme/internal/wire"
 	"bireme.dev/bireme/internal/wire/parcel"
@@ -106,7 +105,7 @@ func TestBadInput(t *testing.T) {
 			400, "invalid_partition", "gpu",
 		},
 		{
-			"a bad array", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Spec.Array = coretest.Array("1-") }), 400,
+			"a bad array", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Spec.Array = "1-" }), 400,
 			"invalid_array", "",
 		},
 		{"an id that is none", "GET", "/api/v1/jobs/abc", nil, 400, "invalid_job_id", "abc"},

@@ -9,7 +9,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/server/servertest"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -42,7 +41,7 @@ func TestCompletedFile(t *testing.T) {
 		`StartTime=` + at + ` EndTime=` + at + ` NodeList=n1 NodeCnt=1 ProcCnt=1 WorkDir=\S* ReservationName= ` +
 		`Tres=cpu=1\S*,node=1,billing=1 Account=\S+ QOS=\S* WcKey=w Cluster=\S+ SubmitTime=` + at + ` EligibleTime=` + at +
 		` DerivedExitCode=0:0 ExitCode=2:0 \n`)
-	id = s.Submit(func(in *client.Submit) { in.Spec.Name, in.Spec.Array = "arr", coretest.Array("7") })
+	id = s.Submit(func(in *client.Submit) { in.Spec.Name, in.Spec.Array = "arr", "7" })
 	n.End(n.AwaitLaunch(id, 1, wire.BatchStep), nil)
 	await(`\nJobId=2 .* Name=arr JobState=COMPLETED .* ArrayJobId=2 ArrayTaskId=7 DerivedExitCode=0:0 ExitCode=0:0 \n$`)
 }

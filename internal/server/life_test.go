@@ -8,7 +8,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/server/servertest"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -356,7 +355,7 @@ func TestArrayTasksAreLaunched(t *testing.T) {
 	n := s.Join("n1", core.Compute, false)
 	n.Auto = true
 	n.Connect()
-	id := s.Submit(func(in *client.Submit) { in.Spec.Array = coretest.Array("1-20") })
+	id := s.Submit(func(in *client.Submit) { in.Spec.Array = "1-20" })
 	s.Await("all tasks to end", func() bool {
 		var list client.JobList
 		s.Must("GET", "/api/v1/jobs/"+idText(id), nil, &list)

@@ -82,7 +82,7 @@ func TestMail(t *testing.T) {
 	n.End(n.AwaitLaunch(id, 1, wire.BatchStep), func(x *wire.Exited) { x.ExitCode = 3 })
 	want("Failed -s Slurm Job_id=2 Name=deep Failed, Run time 00:00:00, FAILED, ExitCode 3 bob@site.example")
 
-	id = submit("BEGIN,END", "bob", func(in *client.Submit) { in.Spec.Array = coretest.Array("1-2") })
+	id = submit("BEGIN,END", "bob", func(in *client.Submit) { in.Spec.Array = "1-2" })
 	one := n.AwaitLaunch(id+1, 1, wire.BatchStep)
 	want("Began -s Slurm Array Summary Job_id=3_* (3) Name=deep Began, Queued time 00:00:00 bob@site.example")
 	two := n.AwaitLaunch(id, 1, wire.BatchStep)
@@ -90,7 +90,7 @@ func TestMail(t *testing.T) {
 	n.End(two, nil)
 	want("Ended -s Slurm Array Summary Job_id=3_* (3) Name=deep Ended, Mixed, ExitCode [0-1] bob@site.example")
 
-	id = submit("END,ARRAY_TASKS", "bob", func(in *client.Submit) { in.Spec.Array = coretest.Array("7") })
+	id = submit("END,ARRAY_TASKS", "bob", func(in *client.Submit) { in.Spec.Array = "7" })
 	n.End(n.AwaitLaunch(id, 1, wire.BatchStep), nil)
 	want("Ended -s Slurm Array Task Job_id=5_7 (5) Name=deep Ended, Run time 00:00:00, COMPLETED, ExitCode 0 " +
 		"bob@site.example")

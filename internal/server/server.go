@@ -96,6 +96,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := checkSeals(ctx, st, cfg); err != nil {
 		return err
 	}
+	if err := checkCluster(ctx, st, cfg); err != nil {
+		return err
+	}
 	var once sync.Once
 	logs, usage, files := logstore.New(cfg.Logs()), samples.New(cfg.Samples()), uploads.New(cfg.Uploads())
 	defer func() { err = errors.Join(err, logs.Close(), usage.Close()) }()
@@ -103,10 +106,20 @@ func Run(ctx context.Context, o Options) (err error) {
 	if ready := o.Ready; ready != nil {
 		o.Ready = func(i Info) { once.Do(func() { ready(i) }) }
 	}
-	for {
+	doors, others := new(ports), &members{store: st, self: name, cluster: cfg.Cluster, log: o.Log}
+	defer func() { err = errors.Join(err, doors.close()) }()
+	if engineConfig(cfg).Lease > 0 {
+		telling, stop := context.WithCancel(ctx)
+		var told sync.WaitGroup
+		told.Go(func() { others.run(telling) })
+		defer told.Wait()
+		defer stop()
+	}
+	began := time.Now()
+	for yield := time.Duration(0); ; {
 		s := &server{
 			Options: o, holder: name, store: st, logs: logs, samples: usage, uploads: files,
-			streams: stream.New(stream.Patience{}),
+			streams: stream.New(stream.Patience{}), ports: doors, members: others, began: began, yield: yield,
 		}
 		s.live.Store(o.Config)
 		s.bound(o.Config)
@@ -115,6 +128,10 @@ func Run(ctx context.Context, o Options) (err error) {
 			return err
 		}
 		o.Log.Warn("this server leads no more; it waits for its turn again", "err", err)
+		yield = 0
+		if engine.SteppedDown(err) { // another one is to lead
+			yield = 2 * o.Config.Timers.Lease.D()
+		}
 		o.Config = s.live.Load()
 	}
 }
@@ -160,6 +177,11 @@ type server struct {
 	sshListener net.Listener
 	inside      *inside // by which it calls the API
 
+	ports   *ports
+	members *members
+	began   time.Time
+	yield   time.Duration // how long others may lead first
+
 	live      atomic.Pointer[config.Config] // the settings that hold
 	conns     limit.Conns
 	reloading sync.Mutex
@@ -167,7 +189,7 @@ type server struct {
 
 func (s *server) run(ctx context.Context) error {
 	ec := engineConfig(s.Config)
-	ec.Record, ec.Holder, ec.Clock = s.Record, s.holder, bootTime
+	ec.Record, ec.Holder, ec.Clock, ec.Yield = s.Record, s.holder, bootTime, s.yield
 	mark := newJobMark(s.Config.Dir, s.Log)
 	ec.LeastJob = mark.least
 	ec.Check = s.sealed.check
@@ -181,11 +203,14 @@ func (s *server) run(ctx context.Context) error {
 		stopEngine()
 		return errors.Join(err, <-ended)
 	}
-	select {
-	case <-s.engine.Leading():
-	case err := <-ended:
-		return fmt.Errorf("engine: %w", err)
-	case <-ctx.Done():
+	after, err := s.awaitLead(ctx, ended)
+	var left sync.WaitGroup
+	left.Go(after)
+	defer left.Wait()
+	switch {
+	case errors.Is(err, errEngineEnded):
+		return fmt.Errorf("engine: %w", <-ended)
+	case err != nil:
 		return finish(nil)
 	}
 	if err := s.open(ctx); err != nil {
@@ -232,10 +257,11 @@ func (s *server) run(ctx context.Context) error {
 		stopBackground()
 		return lost
 	})
+	s.members.takeTerm(s)
 	if s.Ready != nil {
 		s.Ready(s.info())
 	}
-	err := finish(g.Wait())
+	err = finish(g.Wait())
 	mark.end(s.engine)
 	return err
 }
@@ -320,7 +346,7 @@ func (s *server) open(ctx context.Context) (err error) {
 		Triggers: s.triggers,
 		Audit:    s.audit, Log: s.Log, Conns: &s.conns,
 		Vault: vault.New(s.seals), Uploads: s.uploads, Dstack: s.door("dstack").url(), SSH: s.sshAddress,
-		Seals: s.rotateSeals, CAChanged: s.caChanged,
+		Seals: s.rotateSeals, CAChanged: s.caChanged, Members: s.members.list, StepDown: s.engine.StepDown,
 		HashKey: s.authority.Secret("blob hashes"), Plugins: s.plugins,
 	})
 	if err := s.openSSH(); err != nil {

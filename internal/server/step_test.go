@@ -10,7 +10,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/server/servertest"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -125,8 +124,7 @@ func TestStepStreamsEndWithTheNodesKey(t *testing.T) {
 	t.Parallel()
 	s, agents, id := stepCluster(t)
 	var made client.StepMade
-	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps",
-		client.NewStep{Argv: []string{"cat"}, Tasks: 1, NodeList: coretest.Hostlist("n2")},
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"cat"}, Tasks: 1, NodeList: "n2"},
 		&made)
 	raw, err := s.Client().Stream(t.Context(), made.Key)
 	if err != nil {
@@ -161,7 +159,7 @@ func TestStepIsEndedWhenSrunLeaves(t *testing.T) {
 	s, agents, id := stepCluster(t)
 	var made client.StepMade
 	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps",
-		client.NewStep{Argv: []string{"sleep"}, Tasks: 1, NodeList: coretest.Hostlist("n2")}, &made)
+		client.NewStep{Argv: []string{"sleep"}, Tasks: 1, NodeList: "n2"}, &made)
 	raw, err := s.Client().Stream(t.Context(), made.Key)
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +187,7 @@ func TestAllocationEndsWithTheSrunThatMadeIt(t *testing.T) {
 	s, agents, id := stepCluster(t)
 	var made client.StepMade
 	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps",
-		client.NewStep{Argv: []string{"sleep"}, Tasks: 1, NodeList: coretest.Hostlist("n2"), OwnsJob: true}, &made)
+		client.NewStep{Argv: []string{"sleep"}, Tasks: 1, NodeList: "n2", OwnsJob: true}, &made)
 	raw, err := s.Client().Stream(t.Context(), made.Key)
 	if err != nil {
 		t.Fatal(err)
@@ -204,8 +202,7 @@ func TestSrunHearsOfALostNode(t *testing.T) {
 	t.Parallel()
 	s, agents, id := stepCluster(t)
 	var made client.StepMade
-	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps",
-		client.NewStep{Argv: []string{"x"}, Tasks: 1, NodeList: coretest.Hostlist("n3")},
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"x"}, Tasks: 1, NodeList: "n3"},
 		&made)
 	raw, err := s.Client().Stream(t.Context(), made.Key)
 	if err != nil {
@@ -240,18 +237,16 @@ func TestStepLayout(t *testing.T) {
 		"fewer than nodes":     {client.NewStep{Tasks: 2}, "n1:1 n2:1", ""},
 		"on two nodes":         {client.NewStep{Tasks: 4, Nodes: 2}, "n1:2 n2:2", ""},
 		"per node":             {client.NewStep{TasksPerNode: 2}, "n1:2 n2:2 n3:2", ""},
-		"a named node":         {client.NewStep{Tasks: 2, NodeList: coretest.Hostlist("n3")}, "n3:2", ""},
+		"a named node":         {client.NewStep{Tasks: 2, NodeList: "n3"}, "n3:2", ""},
 		"wide tasks":           {client.NewStep{Tasks: 3, CPUsPerTask: 2}, "n1:1 n2:1 n3:1", ""},
 		"too many tasks":       {client.NewStep{Tasks: 7}, "", "too_many_cpus"},
 		"far too many tasks":   {client.NewStep{TasksPerNode: 1 << 30}, "", "too_many_cpus"},
 		"more than any node":   {client.NewStep{Tasks: 1 << 30, Overcommit: true}, "", "too_many_cpus"},
-		"a node named twice":   {client.NewStep{Tasks: 2, NodeList: coretest.Hostlist("n3,n[2-3]")}, "n2:1 n3:1", ""},
-		"in endless planes": {
-			client.NewStep{Tasks: 4, Nodes: 2, Distribution: coretest.Distribution("plane=4294967296")}, "n1:2 n2:2", "",
-		},
-		"less than none": {client.NewStep{Tasks: -1}, "", "invalid_shape"},
-		"too many nodes": {client.NewStep{Nodes: 4}, "", "too_many_nodes"},
-		"a foreign node": {client.NewStep{NodeList: coretest.Hostlist("n9")}, "", "invalid_node"},
+		"a node named twice":   {client.NewStep{Tasks: 2, NodeList: "n3,n[2-3]"}, "n2:1 n3:1", ""},
+		"in endless planes":    {client.NewStep{Tasks: 4, Nodes: 2, Distribution: "plane=4294967296"}, "n1:2 n2:2", ""},
+		"less than none":       {client.NewStep{Tasks: -1}, "", "invalid_shape"},
+		"too many nodes":       {client.NewStep{Nodes: 4}, "", "too_many_nodes"},
+		"a foreign node":       {client.NewStep{NodeList: "n9"}, "", "invalid_node"},
 	}
 	for name, c := range cases {
 		c.ask.Argv, c.ask.Overlap = []string{"true"}, true
@@ -285,8 +280,7 @@ func TestStepLimitIsChanged(t *testing.T) {
 	n.Connect()
 	id := s.Submit(func(in *client.Submit) { in.Spec.TimeLimit = 3600 })
 	n.AwaitLaunch(id, 1, wire.BatchStep)
-	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps",
-		client.NewStep{Argv: []string{"x"}, Tasks: 1, Overlap: true}, nil)
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"x"}, Tasks: 1, Overlap: true}, nil)
 	n.AwaitLaunch(id, 1, "0")
 	s.Must("PATCH", "/api/v1/jobs/"+idText(id)+"/steps/0", client.UpdateStep{TimeLimit: 120}, nil)
 	var set wire.SetLimit

@@ -112,7 +112,7 @@ func (s *shadow) submit(j *ShadowJob) {
 	spec.User, spec.UID, spec.Project, spec.QOS = shadowUser, 1000, "", ""
 	if j.Nodes != "" {
 		x := *spec.More()
-		x.NodeList, _ = core.ParseHostlist(j.Nodes)
+		x.NodeList = j.Nodes
 		spec.Extra = &x
 	}
 	reply, err := state.Apply(s.st, &state.Submit{

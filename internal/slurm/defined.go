@@ -86,7 +86,7 @@ func shownValue(t told, r *Request) string {
 	case "kill-on-bad-exit":
 		return map[bool]string{true: "1", false: "0"}[r.Step.KillOnBadExit]
 	case "distribution":
-		return cmp.Or(r.extra.Distribution.String(), t.value)
+		return cmp.Or(r.extra.Distribution, t.value)
 	}
 	if t.option.Arg == getopt.NoArg || t.value == "" && t.option.Arg == getopt.OptionalArg {
 		return "set"

@@ -125,9 +125,11 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 	}
 	v.some("SLURM_JOB_DEPENDENCY", more.Dependency.String())
 	v.some("SLURM_JOB_LICENSES", more.Licenses.String())
-	v.some("SLURM_DISTRIBUTION", more.Distribution.String())
-	if n := more.Distribution.Plane(); n > 0 {
-		v.num("SLURM_DIST_PLANESIZE", int64(n))
+	v.some("SLURM_DISTRIBUTION", more.Distribution)
+	if size, ok := strings.CutPrefix(strings.ToLower(more.Distribution), "plane="); ok {
+		size, _, _ = strings.Cut(size, ":")
+		size, _, _ = strings.Cut(size, ",")
+		v.set("SLURM_DIST_PLANESIZE", size)
 	}
 	if more.Segment > 0 {
 		v.num("SLURM_JOB_SEGMENT_SIZE", int64(more.Segment))
@@ -280,13 +282,18 @@ func runs(list []int32) string {
 
 // Distribute lays tasks out over the nodes of a step and gives the global ranks on each. Block gives consecutive ranks
 // to a node, cyclic deals them out, plane=N deals blocks of N. Counts are those of the nodes, whatever the way.
-func Distribute(counts []int32, how core.Distribution) [][]int32 {
+func Distribute(counts []int32, how string) [][]int32 {
 	ranks := make([][]int32, len(counts))
+	how, _, _ = strings.Cut(how, ",")
+	how, _, _ = strings.Cut(how, ":")
+	kind, size, _ := strings.Cut(strings.ToLower(how), "=")
 	chunk := int32(1)
-	switch how.OverNodes() {
-	case core.SpreadCyclic:
-	case core.SpreadPlane:
-		chunk = how.Plane()
+	switch kind {
+	case "cyclic":
+	case "plane":
+		if n, err := strconv.ParseInt(size, 10, 32); err == nil && n > 0 {
+			chunk = int32(n)
+		}
 	default:
 		var next int32
 		for i, n := range counts {

@@ -9,7 +9,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
@@ -86,8 +85,7 @@ func TestBatchEnv(t *testing.T) {
 func TestTaskEnv(t *testing.T) {
 	t.Parallel()
 	step := &core.Step{Job: 71, ID: 0, Nodes: []core.NodeName{"n001", "n002"}, Tasks: []int32{2, 2}}
-	block := coretest.Distribution("block")
-	all := []slurm.StepPart{{Job: job71(), Step: step, Ranks: slurm.Distribute(step.Tasks, block)}}
+	all := []slurm.StepPart{{Job: job71(), Step: step, Ranks: slurm.Distribute(step.Tasks, "block")}}
 	for name, at := range map[string][2]int{"env-task-0": {0, 0}, "env-task-3": {1, 1}} {
 		// srun sends on what the batch script had.
 		env := slurm.MergeEnv(slurm.BatchEnv(job71(), 0, info), slurm.StepEnv(all, info))
@@ -103,7 +101,7 @@ func TestTaskEnv(t *testing.T) {
 			j.Spec.Shape = core.Shape{NodesMin: 2, Tasks: 4, Given: core.GivenNodes | core.GivenTasks}
 		})
 	step = &core.Step{Job: 72, ID: 0, Nodes: []core.NodeName{"n001", "n002"}, Tasks: []int32{3, 1}}
-	all = []slurm.StepPart{{Job: &direct.Job, Step: step, Ranks: slurm.Distribute(step.Tasks, core.Distribution{})}}
+	all = []slurm.StepPart{{Job: &direct.Job, Step: step, Ranks: slurm.Distribute(step.Tasks, "")}}
 	env := slurm.MergeEnv(slurm.StepEnv(all, info), slurm.TaskEnv(all, 0, 1, 0, slurm.ClusterInfo{}))
 	if d := cmp.Diff(golden(t, "env-srun-direct-3"), envMap(env, newer)); d != "" {
 		t.Errorf("direct (-want +got)\n%s", d)
@@ -113,13 +111,13 @@ func TestTaskEnv(t *testing.T) {
 func TestDistribute(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string][][]int32{
-		"block":         {{0, 1, 2}, {3}},
-		"cyclic":        {{0, 2, 3}, {1}},
-		"plane=2":       {{0, 1, 3}, {2}},
-		"":              {{0, 1, 2}, {3}},
-		"cyclic:*,Pack": {{0, 2, 3}, {1}},
+		"block":      {{0, 1, 2}, {3}},
+		"cyclic":     {{0, 2, 3}, {1}},
+		"plane=2":    {{0, 1, 3}, {2}},
+		"":           {{0, 1, 2}, {3}},
+		"cyclic:*,P": {{0, 2, 3}, {1}},
 	} {
-		if d := cmp.Diff(want, slurm.Distribute([]int32{3, 1}, coretest.Distribution(how))); d != "" {
+		if d := cmp.Diff(want, slurm.Distribute([]int32{3, 1}, how)); d != "" {
 			t.Errorf("%s (-want +got)\n%s", how, d)
 		}
 	}

@@ -31,7 +31,7 @@ func rich() *core.Job {
 			}
 			s.Extra = &core.Extra{
 				Reservation: "maint", Dependency: coretest.Dependency("afterok:7"), Licenses: coretest.Licenses("matlab:2"),
-				Distribution: coretest.Distribution("plane=2"),
+				Distribution: "plane=2",
 				Segment:      2, Constraint: coretest.Constraint("fast"), Comment: "why",
 				Kept: &core.KeptOptions{Slurm: map[string]string{
 					"gpus": "4", "gpus-per-node": "2", "gpus-per-socket": "1", "gpus-per-task": "1",

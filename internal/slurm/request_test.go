@@ -154,8 +154,8 @@ func TestRareWishes(t *testing.T) {
 	t.Parallel()
 	top, yes := uint32(1<<32-2), true
 	for args, want := range map[string]*core.Extra{
-		"-w ./hosts -x n[7-8]": {NodeList: coretest.Hostlist("n1,n2,n3"), Exclude: coretest.Hostlist("n[7-8]")},
-		"-F hosts":             {NodeList: coretest.Hostlist("n1,n2,n3")},
+		"-w ./hosts -x n[7-8]": {NodeList: "n1,n2,n3", Exclude: "n[7-8]"},
+		"-F hosts":             {NodeList: "n1,n2,n3"},
 		"--signal=B:USR1@120":  {Signal: &core.WarnSignal{Signal: 10, Before: 120, Batch: true}},
 		"-G a100:2 --gpus-per-task=a100:1": {Kept: &core.KeptOptions{
 			Slurm: map[string]string{"gpus": "a100:2", "gpus-per-task": "a100:1"},
@@ -164,7 +164,7 @@ func TestRareWishes(t *testing.T) {
 		"-d afterok:1:2 --time-min=5":  {Dependency: coretest.Dependency("afterok:1:2"), TimeMin: 300},
 		"--priority=TOP --wckey=w":     {Priority: &top, WCKey: "w"},
 		"--deadline=2026-11-15T02:00":  {Deadline: slurmtest.Day("02:00:00"), LateAccepted: true},
-		"-m cyclic:block --contiguous": {Distribution: coretest.Distribution("cyclic:block"), Contiguous: true},
+		"-m cyclic:block --contiguous": {Distribution: "cyclic:block", Contiguous: true},
 		"--prefer=fast --kill-on-invalid-dep=yes": {
 			Prefer: coretest.Constraint("fast"), Kept: &core.KeptOptions{KillInvalid: &yes},
 		},

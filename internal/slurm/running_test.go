@@ -48,7 +48,7 @@ func readAll(tool slurm.Tool, env, args []string) (*slurm.Request, string) {
 // TestRunning holds small facts of how Slurm reads options, each by its key.
 func TestRunning(t *testing.T) {
 	t.Parallel()
-	distribution := func(r *slurm.Request) string { return r.Spec.More().Distribution.String() }
+	distribution := func(r *slurm.Request) string { return r.Spec.More().Distribution }
 	for _, c := range []struct {
 		key  string
 		tool slurm.Tool
@@ -64,10 +64,10 @@ func TestRunning(t *testing.T) {
 		{"distribution", slurm.Srun, "", "-m pack", distribution, "pack"},
 		{"distribution", slurm.Srun, "", "-m ,nopack", nil, "Invalid --distribution specification"},
 		{"hostfile", slurm.Srun, "SLURM_HOSTFILE=hosts", "", func(r *slurm.Request) string {
-			return distribution(r) + " " + r.Spec.More().NodeList.String()
+			return distribution(r) + " " + r.Spec.More().NodeList
 		}, "arbitrary n2,n1,n2"},
 		{"hostfile", slurm.Srun, "SLURM_HOSTFILE=hosts", "-n2", func(r *slurm.Request) string {
-			return r.Spec.More().NodeList.String()
+			return r.Spec.More().NodeList
 		}, "n2,n1"},
 		{
 			"mail-type-adds", slurm.Sbatch, "", "--mail-type=BEGIN --mail-type=END,FAIL --mail-type=NONE",
@@ -237,9 +237,9 @@ func TestForeignDirectives(t *testing.T) {
 			{s.Shape.MemPerNode > 0, fmt.Sprintf("%d MiB", s.Shape.MemPerNode>>20)},
 			{s.Shape.MemPerCPU > 0, fmt.Sprintf("%d MiB/CPU", s.Shape.MemPerCPU>>20)},
 			{!s.Partition.IsZero(), s.Partition.String()},
-			{!s.Array.IsZero(), s.Array.String()},
+			{s.Array != "", s.Array},
 			{x.MailTypes != "", x.MailTypes},
-			{!x.NodeList.IsZero(), strings.TrimSpace(x.NodeList.String())},
+			{x.NodeList != "", strings.TrimSpace(x.NodeList)},
 			{s.IO.Stdout != "", s.IO.Stdout},
 			{s.IO.Stderr != "", s.IO.Stderr},
 			{s.Hold, "held"},

@@ -87,8 +87,7 @@ func array(r *Request, v string) error {
 	if err != nil {
 		return r.Fail(ExitError, "Batch job submission failed: Invalid job array specification").hint("%v", err)
 	}
-	indices, _, _ := strings.Cut(v, "%")
-	r.Spec.Array, _ = core.ParseArray(indices)
+	r.Spec.Array, _, _ = strings.Cut(v, "%")
 	r.Spec.Throttle = int32(a.Throttle)
 	return nil
 }
@@ -338,19 +337,18 @@ func exclusive(r *Request, v string) error {
 	return nil
 }
 
-func (r *Request) hosts(option, v string) (list core.Hostlist, err error) {
-	if strings.Contains(v, "/") {
-		if r.ReadFile == nil {
-			return list, r.invalid(option)
-		}
-		data, err := r.ReadFile(r.Path(v))
-		if err != nil {
-			return list, r.Fail(ExitError, "Unable to open file %s", v)
-		}
-		v = strings.Join(strings.Fields(string(data)), ",")
+func (r *Request) hosts(option, v string) (string, error) {
+	if !strings.Contains(v, "/") {
+		return v, nil
 	}
-	list, _ = core.ParseHostlist(v)
-	return list, nil
+	if r.ReadFile == nil {
+		return "", r.invalid(option)
+	}
+	data, err := r.ReadFile(r.Path(v))
+	if err != nil {
+		return "", r.Fail(ExitError, "Unable to open file %s", v)
+	}
+	return strings.Join(strings.Fields(string(data)), ","), nil
 }
 
 func nodeList(r *Request, v string) (err error) {

@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"cmp"
-	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/core/hostlist"
 )
 
 // The options that say what a task or a node takes, beside the plain ones.
@@ -59,26 +59,38 @@ func oversubscribed(r *Request, _ string) error {
 
 // distribution reads how tasks lie on nodes, then on sockets, then on cores. A star is the default of its level.
 func distribution(r *Request, v string) error {
-	words, mode, both := strings.Cut(strings.ToLower(v), ",")
-	levels := strings.Split(words, ":")
-	for i, word := range levels {
-		switch {
-		case word != "*":
-		case i == 0:
-			levels[i] = "block"
-		case i == 1:
-			levels[i] = "cyclic"
-		default: // as the sockets
-			levels[i] = levels[1]
+	text, mode, moded := strings.Cut(strings.ToLower(v), ",")
+	if text == "pack" || text == "nopack" {
+		if moded {
+			return r.invalid("distribution")
+		}
+		r.extra.Distribution = text
+		return nil
+	}
+	if moded && mode != "pack" && mode != "nopack" {
+		return r.invalid("distribution")
+	}
+	fields := strings.Split(text, ":")
+	for i, f := range fields {
+		word, size, sized := strings.Cut(f, "=")
+		known := []string{"*", "block", "cyclic", "fcyclic"}
+		if i == 0 {
+			known = []string{"*", "block", "cyclic", "arbitrary", "plane"}
+		}
+		if n, err := strconv.ParseUint(size, 10, 31); i > 2 || !slices.Contains(known, word) ||
+			sized != (word == "plane") || sized && (err != nil || n == 0) {
+			return r.invalid("distribution")
+		}
+		if word == "*" {
+			fields[i] = []string{"block", "cyclic", ""}[i]
+			if i == 2 { // as the sockets
+				fields[i] = fields[1]
+			}
 		}
 	}
-	text := strings.Join(levels, ":")
-	if both {
-		text += "," + mode
-	}
-	d, err := core.ParseDistribution(text)
-	if r.extra.Distribution = d; err != nil || text == "" || d.Plane() == math.MaxInt32 {
-		return r.invalid("distribution").hint("%v", err)
+	r.extra.Distribution = strings.Join(fields, ":")
+	if moded {
+		r.extra.Distribution += "," + mode
 	}
 	return nil
 }
@@ -147,9 +159,9 @@ func (r *Request) fixedNodes() bool {
 func (r *Request) finishHosts() error {
 	listed := r.given["distribution"] != fromArgs && r.given["nodelist"] != fromArgs
 	if listed && r.tasks != "" && r.ReadFile != nil && r.tool == Srun {
-		r.extra.Distribution, _ = core.ParseDistribution("arbitrary")
+		r.extra.Distribution = "arbitrary"
 	}
-	if r.extra.Distribution.OverNodes() != core.SpreadArbitrary {
+	if word, _, _ := strings.Cut(strings.ToLower(r.extra.Distribution), ":"); word != "arbitrary" {
 		return nil
 	}
 	if r.tasks != "" && r.ReadFile != nil {
@@ -157,31 +169,28 @@ func (r *Request) finishHosts() error {
 		if err != nil {
 			return r.Fail(ExitError, "Unable to open file %s", r.tasks)
 		}
-		r.extra.NodeList, _ = core.ParseHostlist(strings.Join(strings.FieldsFunc(string(data), func(c rune) bool {
+		r.extra.NodeList = strings.Join(strings.FieldsFunc(string(data), func(c rune) bool {
 			return c == ',' || c <= ' '
-		}), ","))
+		}), ",")
 	}
-	if r.extra.NodeList.IsZero() && r.given["distribution"] == fromEnv { // the job's, whose list srun does not have
-		r.extra.Distribution = core.Distribution{}
+	if r.extra.NodeList == "" && r.given["distribution"] == fromEnv { // the job's, whose list srun does not have
+		r.extra.Distribution = ""
 		return nil
 	}
-	if r.extra.NodeList.IsZero() {
+	if r.extra.NodeList == "" {
 		return r.Fail(ExitError, "The arbitrary distribution needs a list of nodes: SLURM_HOSTFILE or --nodelist")
 	}
-	if r.extra.NodeList.Fault() != nil {
+	names, err := hostlist.Expand(r.extra.NodeList, 1<<20)
+	if err != nil {
 		return r.invalid("nodelist")
 	}
-	names, s := r.extra.NodeList.Names(), &r.Spec.Shape
+	s := &r.Spec.Shape
 	if s.Given&core.GivenTasks == 0 || r.given["ntasks"] == fromEnv {
 		s.Tasks = int32(len(names))
 		s.Given |= core.GivenTasks
 	} else if int(s.Tasks) < len(names) { // the first of them
 		names = names[:s.Tasks]
-		var list strings.Builder
-		for _, n := range names {
-			list.WriteString("," + string(n))
-		}
-		r.extra.NodeList, _ = core.ParseHostlist(strings.TrimPrefix(list.String(), ","))
+		r.extra.NodeList = strings.Join(names, ",")
 	} else if int(s.Tasks) > len(names) {
 		return r.Fail(ExitError, "The arbitrary distribution has %d nodes for %d tasks", len(names), s.Tasks)
 	}

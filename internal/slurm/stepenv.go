@@ -93,7 +93,7 @@ func StepEnv(all []StepPart, info ClusterInfo) []string {
 	if batch && j.Alloc != nil && j.Spec.More().Het == nil {
 		over.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", CPUsPerNode(j.Alloc))
 	}
-	if batch && j.Spec.More().Distribution.IsZero() {
+	if batch && j.Spec.More().Distribution == "" {
 		how := "cyclic"
 		if total > int64(len(names)) {
 			how = "block"

@@ -21,6 +21,13 @@ CREATE TABLE last_ids (
 	project     BIGINT NOT NULL
 );
 
+-- The servers of the cluster, each a row that it writes itself: where the others reach it and how far its copy is.
+CREATE TABLE servers (
+	id      TEXT   PRIMARY KEY,
+	seen_at BIGINT NOT NULL,
+	doc     TEXT   NOT NULL
+);
+
 CREATE TABLE specs (
 	id     INTEGER PRIMARY KEY,
 	script BLOB NOT NULL,

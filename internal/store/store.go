@@ -31,6 +31,13 @@ type Store interface {
 	// lease back.
 	Lead(ctx context.Context, holder string, ttl time.Duration, renew int64, now core.Time) (epoch int64, err error)
 
+	// Leader tells who leads and how far the state is.
+	Leader(ctx context.Context) (Leader, error)
+	// PutServer notes that a server is there, by the database's clock; a nil document takes it out. Any server may.
+	PutServer(ctx context.Context, id string, doc []byte) error
+	// Servers are those that were noted, by id.
+	Servers(ctx context.Context) ([]ServerRow, error)
+
 	// Load reads the live part: every job that is live with its spec, nodes, users, projects, QOS, reservations,
 	// fleets, tokens, open runs, submit keys that were not purged, counters. All of it is as of one moment,
 	// Image.Seq.
@@ -121,6 +128,22 @@ type SealState struct {
 	After int64 // packs up to this one are under it
 	Last  int64 // the newest pack
 	Done  bool  // all of them are
+}
+
+// Leader is who leads, or led last.
+type Leader struct {
+	Holder string // "": nobody yet
+	Epoch  int64
+	Seq    int64         // of the last event
+	Left   time.Duration // of its lease, by the database's clock; 0 or less: it has ended
+	Now    core.Time     // by the database's clock
+}
+
+// ServerRow is what a server notes of itself.
+type ServerRow struct {
+	ID  string
+	Age time.Duration // since it was noted, by the database's clock
+	Doc []byte        // JSON
 }
 
 // Image is the live part of the store.

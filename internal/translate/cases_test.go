@@ -186,8 +186,7 @@ func same(t *testing.T, script, task *client.Submit) {
 		}
 		c := common{
 			Nodes: nodes, CPUs: int64(per * s.Shape.CPUsPerTask), Memory: int64(s.Shape.MemPerNode), Disk: int64(x.TmpDisk),
-			Limit: s.TimeLimit, Partition: s.Partition.String(), Project: string(s.Project), QOS: string(s.QOS),
-			Array:      s.Array.String(),
+			Limit: s.TimeLimit, Partition: s.Partition.String(), Project: string(s.Project), QOS: string(s.QOS), Array: s.Array,
 			Constraint: x.Constraint.String(), Switches: x.Switches.String(), Dependency: x.Dependency.String(),
 			Reservation: x.Reservation,
 			Begin:       s.Begin, Deadline: x.Deadline, Requeue: s.Requeue, Throttle: s.Throttle,

@@ -97,7 +97,7 @@ func (o *order) submission(dir string) *client.Submit {
 		Key: client.NewKey(),
 	}
 	if o.tasks > 0 {
-		s.Spec.Array, _ = core.ParseArray(fmt.Sprintf("0-%d", o.tasks-1))
+		s.Spec.Array = fmt.Sprintf("0-%d", o.tasks-1)
 	}
 	return s
 }

@@ -13,6 +13,6 @@ func Commands(a *app.App) []*cobra.Command {
 	p := people{a}
 	return []*cobra.Command{
 		p.usersCommand(), p.projectsCommand(), policies{a}.command(), qosCommand(a), reservations{a}.command(),
-		licensesCommand(a), reconfigureCommand(a), auditCommand(a), tokens{a}.command(), newSecrets(a),
+		licensesCommand(a), reconfigureCommand(a), auditCommand(a), tokens{a}.command(), newSecrets(a), serverCommand(a),
 	}
 }

@@ -78,7 +78,7 @@ func (b *JobBuilder) Array(expr string, throttle int32) *JobBuilder {
 	if err != nil {
 		panic(err)
 	}
-	b.spec.Array, b.spec.Throttle = Array(expr), throttle
+	b.spec.Array, b.spec.Throttle = expr, throttle
 	b.job.Array = &core.ArrayRef{
 		Tasks: set, Count: int32(set.Len()), Min: int32(set.Min()), Max: int32(set.Max()),
 		Step: int32(set.Step()),

@@ -13,12 +13,3 @@ func Switches(text string) core.SwitchLimit { l, _ := core.ParseSwitchLimit(text
 
 // Dependency parses a dependency.
 func Dependency(text string) core.Dependency { d, _ := core.ParseDependency(text); return d }
-
-// Hostlist parses a list of nodes.
-func Hostlist(text string) core.Hostlist { l, _ := core.ParseHostlist(text); return l }
-
-// Distribution parses a distribution of tasks.
-func Distribution(text string) core.Distribution { d, _ := core.ParseDistribution(text); return d }
-
-// Array parses the indices of an array.
-func Array(text string) core.ArraySpec { a, _ := core.ParseArray(text); return a }

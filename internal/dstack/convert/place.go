@@ -146,9 +146,9 @@ func (at *Places) instances(list []config.InstanceSelector, spec *core.Spec) err
 	case len(yes) == 0:
 		spec.Extra.Constraint, _ = core.ParseConstraint("instance_selected") // no node has it
 	case len(yes) <= int(spec.Shape.NodesMin):
-		spec.Extra.NodeList, _ = core.ParseHostlist(strings.Join(yes, ","))
+		spec.Extra.NodeList = strings.Join(yes, ",")
 	default:
-		spec.Extra.Exclude, _ = core.ParseHostlist(strings.Join(no, ","))
+		spec.Extra.Exclude = strings.Join(no, ",")
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ func TestInstancesExcludeAllOthers(t *testing.T) {
 	if err := at.instances([]config.InstanceSelector{{Name: "n1"}, {Name: "n2"}}, spec); err != nil {
 		t.Fatal(err)
 	}
-	if spec.Extra.Exclude.String() != "n3" {
-		t.Errorf("excluded: %q", spec.Extra.Exclude.String())
+	if spec.Extra.Exclude != "n3" {
+		t.Errorf("excluded: %q", spec.Extra.Exclude)
 	}
 }
 

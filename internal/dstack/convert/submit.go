@@ -165,8 +165,7 @@ func (b *builder) additions(spec *core.Spec) error {
 			a.Account)
 	}
 	if a.Array != nil {
-		spec.Array, _ = core.ParseArray(a.Array.Tasks.String())
-		spec.Throttle = int32(a.Array.Throttle)
+		spec.Array, spec.Throttle = a.Array.Tasks.String(), int32(a.Array.Throttle)
 	}
 	spec.Partition, spec.QOS = core.ParsePartitions(a.Partition), core.QOSName(a.QOS)
 	if a.Time != 0 {

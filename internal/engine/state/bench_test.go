@@ -91,7 +91,7 @@ func BenchmarkArray(b *testing.B) {
 	st.cfg.MaxJobs = 1 << 40
 	for i := 0; b.Loop(); i++ {
 		in := typical(i)
-		in.Spec.Array = coretest.Array("0-99999")
+		in.Spec.Array = "0-99999"
 		if _, err := st.Apply(in); err != nil {
 			b.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func BenchmarkGreatArray(b *testing.B) {
 				for i := 0; b.Loop(); i++ {
 					b.StopTimer()
 					in := typical(i)
-					in.Spec.Array, in.Spec.Hold = coretest.Array(fmt.Sprintf("0-%d", tasks-1)), op.name == "release"
+					in.Spec.Array, in.Spec.Hold = fmt.Sprintf("0-%d", tasks-1), op.name == "release"
 					if op.in == nil {
 						b.StartTimer()
 						apply(in)
@@ -161,7 +161,7 @@ func BenchmarkArrayTask(b *testing.B) {
 	for n := 1; b.Loop(); n++ {
 		if task == 0 {
 			in := typical(n)
-			in.Spec.Array = coretest.Array("0-99999")
+			in.Spec.Array = "0-99999"
 			reply, err := st.Apply(in)
 			if err != nil {
 				b.Fatal(err)

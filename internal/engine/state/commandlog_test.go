@@ -311,7 +311,7 @@ func (c *chaos) asks() {
 			c.pick("", "fast", "fast|slow", "[fast|slow]", "fast*2", "!fast", "fast&(slow|old)", "&")),
 		Licenses: coretest.Licenses(c.pick("", "l", "l:2", "l:2|m:1", "l,m", "nosuch")),
 		Switches: coretest.Switches(c.pick("", "1", "1@10:00", "x")),
-		NodeList: coretest.Hostlist(c.pick("", "", "n[1-2]")),
+		NodeList: c.pick("", "", "n[1-2]"),
 		Dependency: coretest.Dependency(
 			c.pick("", "", "afterok:1", "afterany:2:3", "singleton", "afterok:1?afterok:2", "after")),
 	}

@@ -15,7 +15,7 @@ func (in *Submit) submitHet(s *State) (*Submitted, error) {
 	jobs := make([]*core.Job, len(specs))
 	for i, spec := range specs {
 		switch {
-		case !spec.Array.IsZero():
+		case spec.Array != "":
 			return nil, core.Errorf(core.Invalid, "component %d: a het job cannot be an array", i).Because("invalid_array")
 		case in.Run != nil && spec.More().Container == nil: // one starts the commands of all, in their containers
 			return nil, core.Errorf(core.Invalid, "component %d: groups of a run need containers", i).Because("invalid_het")

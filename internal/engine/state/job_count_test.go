@@ -23,7 +23,7 @@ func TestShareWithoutTaskLimit(t *testing.T) {
 	spec := func(edit func(*core.Spec)) *core.Spec {
 		return coretest.Job().User("eve").Set(func(s *core.Spec) { s.UID = 1000 }).Set(edit).Spec()
 	}
-	array := spec(func(s *core.Spec) { s.Hold, s.Array = true, coretest.Array("1-201") })
+	array := spec(func(s *core.Spec) { s.Hold, s.Array = true, "1-201" })
 	if _, err := w.do(&Submit{By: eve, Spec: array}); core.ReasonOf(err) != "array_tasks_per_user" {
 		t.Errorf("an array of more than a fifth of all jobs: %v", err)
 	}
@@ -48,7 +48,7 @@ func TestNobodyFillsMaxJobs(t *testing.T) {
 		name := core.UserName(fmt.Sprintf("u%d", u))
 		spec := coretest.Job().User(name).Set(func(s *core.Spec) {
 			s.UID, s.Hold, s.Array = uint32(1000+u), true,
-				coretest.Array(array)
+				array
 		}).Spec()
 		return &Submit{By: core.Identity{User: name, UID: uint32(1000 + u)}, Spec: spec}
 	}

@@ -210,7 +210,7 @@ func (w *limitChaos) send() {
 		s.UID, s.QOS, s.Project = by.UID, core.QOSName(w.pick("", "q0", "q1")), core.ProjectName(w.pick("default", "p", "c"))
 		s.Requeue = w.choose(2) == 0
 		if w.choose(5) == 0 {
-			s.Array, s.Throttle = coretest.Array("0-4"), int32(w.choose(3))
+			s.Array, s.Throttle = "0-4", int32(w.choose(3))
 		}
 		if w.choose(6) == 0 {
 			s.Shape.Gres = []core.Gres{{Name: "gpu", Count: 1}}

@@ -229,7 +229,7 @@ func (c *chaos) submit() {
 		}
 		if c.choose(5) == 0 {
 			s.Extra = &core.Extra{
-				NodeList: coretest.Hostlist(c.pick("", "n1", "n[2-3]")), Exclude: coretest.Hostlist(c.pick("", "n1")),
+				NodeList: c.pick("", "n1", "n[2-3]"), Exclude: c.pick("", "n1"),
 				Constraint: coretest.Constraint(c.pick("", "fast")),
 			}
 		}
@@ -360,7 +360,7 @@ func (c *chaos) ask() (ask core.AskChange) {
 	case 3:
 		ask.MemPerNode = ptr(core.Bytes(c.choose(4)) * core.GiB)
 	case 4:
-		ask.Exclude = ptr(coretest.Hostlist(c.pick("", string(c.node()))))
+		ask.Exclude = ptr(c.pick("", string(c.node())))
 	case 5:
 		ask.CPUsPerTask, ask.TasksPerNode = ptr(int32(1+c.choose(3))), ptr(int32(c.choose(3)))
 	}

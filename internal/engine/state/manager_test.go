@@ -28,7 +28,7 @@ func TestManagersSteerButDoNotWrite(t *testing.T) {
 	spec := coretest.Job().User("bob").Set(func(s *core.Spec) { s.UID, s.Project = 1001, "p" }).Spec()
 	id := w.must(&Submit{By: bob, Spec: spec}).(*Submitted).ID
 	dependency := coretest.Dependency("afterok:1")
-	text, number, seconds, nodes := "/home/alice/x", int32(7), core.Seconds(60), coretest.Hostlist("n1")
+	text, number, seconds := "/home/alice/x", int32(7), core.Seconds(60)
 	moment, project, partition, qos := epoch, core.ProjectName("p"), core.ListPartitions("main"), core.QOSName("q")
 	for name, in := range map[string]*UpdateJob{
 		"stdout":     {Spec: core.SpecChange{PaperChange: core.PaperChange{Stdout: &text}}},
@@ -36,7 +36,7 @@ func TestManagersSteerButDoNotWrite(t *testing.T) {
 		"stderr":     {Spec: core.SpecChange{PaperChange: core.PaperChange{Stderr: &text}}},
 		"mail":       {Spec: core.SpecChange{PaperChange: core.PaperChange{MailUser: &text}}},
 		"wckey":      {Spec: core.SpecChange{PaperChange: core.PaperChange{WCKey: &text}}},
-		"nodes":      {Spec: core.SpecChange{AskChange: core.AskChange{NodeList: &nodes}}},
+		"nodes":      {Spec: core.SpecChange{AskChange: core.AskChange{NodeList: &text}}},
 		"tasks":      {Spec: core.SpecChange{AskChange: core.AskChange{Tasks: &number}}},
 		"project":    {Spec: core.SpecChange{AskChange: core.AskChange{Project: &project}}},
 		"throttle":   {Spec: core.SpecChange{Throttle: &number}},

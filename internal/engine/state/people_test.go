@@ -199,10 +199,9 @@ func TestBounds(t *testing.T) {
 		x      core.Extra
 	}{
 		{"kill_grace", core.Extra{KillGrace: 61}},
-		{"invalid_node", core.Extra{NodeList: coretest.Hostlist("n[1-1000000000]")}},
+		{"invalid_node", core.Extra{NodeList: "n[1-1000000000]"}},
 		{"time_limit", core.Extra{Deadline: epoch - 1}},
 		{"invalid_switches", core.Extra{Switches: coretest.Switches("few")}},
-		{"invalid_distribution", core.Extra{Distribution: coretest.Distribution("sideways")}},
 		{"", core.Extra{KillGrace: 60}},
 	} {
 		reason, x := tc.reason, tc.x

@@ -79,7 +79,7 @@ func TestRunOfArray(t *testing.T) {
 	w.must(&Register{Node: node.Name, Hardware: node.Hardware, Host: node.Host, Roles: node.Roles})
 	w.must(&EnsureUser{UID: 1000, UnixName: "alice"})
 	alice := core.Identity{User: "alice", UID: 1000}
-	spec := coretest.Job().Set(func(s *core.Spec) { s.User, s.UID, s.Array = "alice", 1000, coretest.Array("0-3") }).Spec()
+	spec := coretest.Job().Set(func(s *core.Spec) { s.User, s.UID, s.Array = "alice", 1000, "0-3" }).Spec()
 	base := w.must(&Submit{By: alice, Spec: spec, Run: &core.Run{Name: "sweep", ID: "id-sweep"}}).(*Submitted).ID
 	w.pass()
 	project := w.st.Snapshot().Runs()[0].Project

@@ -64,8 +64,8 @@ func (s *script) shapes(b *coretest.JobBuilder, x *core.Extra, o args) bool {
 			sp.Shape.More = &m
 		})
 	}
-	x.Distribution = coretest.Distribution(o["dist"])
-	return !x.Distribution.IsZero()
+	x.Distribution = o["dist"]
+	return x.Distribution != ""
 }
 
 // hardware reads what a line about nodes says of their insides: grid=SOCKETS:CORES:THREADS and

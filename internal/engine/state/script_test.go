@@ -335,8 +335,7 @@ func (s *script) spec(name string, o args) *core.Spec {
 	uid := s.user(user)
 	b.Set(func(sp *core.Spec) { sp.UID, sp.GID = uid, uid })
 	x := core.Extra{
-		NodeList: coretest.Hostlist(o["nodelist"]), Exclude: coretest.Hostlist(o["exclude"]),
-		Constraint: coretest.Constraint(o["constraint"]),
+		NodeList: o["nodelist"], Exclude: o["exclude"], Constraint: coretest.Constraint(o["constraint"]),
 		Dependency: coretest.Dependency(o["dependency"]), Licenses: coretest.Licenses(o["licenses"]),
 	}
 	wishes := s.wishes(b, &x, o)
@@ -400,8 +399,7 @@ func (s *script) spec(name string, o args) *core.Spec {
 			}
 		}
 	}
-	if !x.NodeList.IsZero() || !x.Exclude.IsZero() || !x.Constraint.IsZero() || !x.Dependency.IsZero() ||
-		!x.Licenses.IsZero() ||
+	if x.NodeList+x.Exclude != "" || !x.Constraint.IsZero() || !x.Dependency.IsZero() || !x.Licenses.IsZero() ||
 		x.Priority != nil || x.MaxPrice != 0 || wishes || s.rank(&x, o) {
 		b.Set(func(sp *core.Spec) { sp.Extra = &x })
 	}
@@ -435,9 +433,9 @@ func (s *script) submit(p []string, o args) error { return s.send(s.spec(p[0], o
 // array NAME 0-9%2 …
 func (s *script) array(p []string, o args) error {
 	spec := s.spec(p[0], o)
-	spec.Array = coretest.Array(p[1])
+	spec.Array = p[1]
 	if expr, limit, ok := strings.Cut(p[1], "%"); ok {
-		spec.Array, spec.Throttle = coretest.Array(expr), int32(s.num(limit))
+		spec.Array, spec.Throttle = expr, int32(s.num(limit))
 	}
 	return s.send(spec, o)
 }
@@ -625,11 +623,9 @@ func (s *script) update(p []string, o args) error {
 		case "gpus":
 			in.Spec.Gres = &[]core.Gres{{Name: "gpu", Count: int64(s.num(v))}}
 		case "nodelist":
-			list := coretest.Hostlist(v)
-			in.Spec.NodeList = &list
+			in.Spec.NodeList = &v
 		case "exclude":
-			list := coretest.Hostlist(v)
-			in.Spec.Exclude = &list
+			in.Spec.Exclude = &v
 		case "nodes":
 			in.Spec.Nodes = &core.NodeCount{Min: int32(s.num(v))}
 		case "tasks":

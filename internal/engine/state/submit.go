@@ -44,7 +44,7 @@ func (in *Submit) prepare(s *State, spec *core.Spec) (*core.Job, error) {
 	}
 	j := &core.Job{Spec: spec, Submit: s.rec.Now(), Eligible: max(s.rec.Now(), spec.Begin)}
 	j.Priority = s.ranking.PriorityOf(j, spec)
-	if !spec.Array.IsZero() {
+	if spec.Array != "" {
 		ref, err := s.admission.Array(spec)
 		if err != nil {
 			return nil, err

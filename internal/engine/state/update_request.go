@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/admit"
 	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
@@ -116,15 +117,15 @@ func (in *UpdateJob) shrink(next *core.Job) error {
 	keep := map[core.NodeName]bool{}
 	switch {
 	case c.NodeList != nil:
-		if n := c.NodeList.Len(); n == 0 || n > len(next.Alloc.Nodes) {
-			return core.Errorf(core.Invalid, "nodelist: %q must name some of the %d nodes of job %d", c.NodeList.String(),
-				len(next.Alloc.Nodes), next.ID).Because("invalid_node")
+		names, err := hostlist.Expand(*c.NodeList, len(next.Alloc.Nodes))
+		if err != nil || len(names) == 0 {
+			return core.Errorf(core.Invalid, "nodelist: %q names no nodes", *c.NodeList).Because("invalid_node")
 		}
-		for _, n := range c.NodeList.Names() {
-			if !jobs.HoldsNode(next, n) {
+		for _, n := range names {
+			if !jobs.HoldsNode(next, core.NodeName(n)) {
 				return core.Errorf(core.Invalid, "node %s is not in job %d", n, next.ID).Because("invalid_node")
 			}
-			keep[n] = true
+			keep[core.NodeName(n)] = true
 		}
 	case c.Nodes.Min < 1 || int(c.Nodes.Min) >= len(next.Alloc.Nodes):
 		return refused

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
@@ -90,13 +91,15 @@ func (w *requestDetail) unitsPerSocket(g *ledger.Gres) (each, sockets int) {
 }
 
 // arbitraryLayout reads the nodes of an arbitrary distribution: each is there once for each of its tasks.
-func arbitraryLayout(list core.Hostlist) (map[core.NodeName]int32, []core.NodeName) {
-	if list.Len() == 0 {
+func arbitraryLayout(list string) (map[core.NodeName]int32, []core.NodeName) {
+	names, err := hostlist.Expand(list, 1<<20)
+	if err != nil || len(names) == 0 {
 		return nil, nil
 	}
 	layout := map[core.NodeName]int32{}
 	var sequence []core.NodeName
-	for _, name := range list.Names() {
+	for _, s := range names {
+		name := core.NodeName(s)
 		if layout[name]++; layout[name] == 1 {
 			sequence = append(sequence, name)
 		}

@@ -54,7 +54,7 @@ type gresRequest struct {
 // readDetail sets Detail to the rare part of a shape, if it has one, and adjusts the request.
 func (req *Request) readDetail(s *core.Spec) {
 	m, x := s.Shape.More, s.Extra
-	if isPlainShape(m) && (x == nil || x.Distribution.IsZero()) {
+	if isPlainShape(m) && (x == nil || x.Distribution == "") {
 		return
 	}
 	w := &requestDetail{}
@@ -729,18 +729,22 @@ func (req *Request) applySharing(p *core.Partition) {
 
 // readDistribution reads how tasks lie on nodes, sockets and cores.
 func (w *requestDetail) readDistribution(x *core.Extra) {
-	over := x.Distribution.OverNodes()
-	w.evenTasks = over == core.SpreadPlane // cyclic says who is where, not how many are there
-	if over == core.SpreadArbitrary {
+	text, mode, _ := strings.Cut(strings.ToLower(x.Distribution), ",")
+	f := append(strings.Split(text, ":"), "")
+	kind, _, _ := strings.Cut(f[0], "=")
+	switch kind {
+	case "plane": // cyclic says who is where, not how many are there
+		w.evenTasks = true
+	case "arbitrary":
 		w.Layout, w.sequence = arbitraryLayout(x.NodeList)
 	}
-	sockets := x.Distribution.OverSockets()
-	if sockets == core.SpreadCyclic {
+	switch f[1] {
+	case "cyclic":
 		w.cyclicCPUs = 1
-	} else if sockets == core.SpreadFCyclic {
+	case "fcyclic":
 		w.cyclicCPUs = 2
 	}
-	if x.Distribution.Packing() == core.Pack && w.Layout == nil {
+	if mode == "pack" && w.Layout == nil {
 		w.evenTasks = false
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 )
 
 // invalidPart says which part of a request cannot be read; "" if all can. Admission refuses such requests, so that only
@@ -32,11 +33,15 @@ func invalidPart(s *core.Spec) string {
 	if x.Switches.Fault() != nil {
 		return fmt.Sprintf("its count of switches %q cannot be read", x.Switches.String())
 	}
-	if x.NodeList.Fault() != nil {
-		return fmt.Sprintf("its list of nodes %q cannot be read", x.NodeList.String())
+	if x.NodeList != "" {
+		if n, err := hostlist.Count(x.NodeList, 1<<20); err != nil || n == 0 {
+			return fmt.Sprintf("its list of nodes %q cannot be read", x.NodeList)
+		}
 	}
-	if x.Exclude.Fault() != nil {
-		return fmt.Sprintf("its list of nodes to avoid %q cannot be read", x.Exclude.String())
+	if x.Exclude != "" {
+		if _, err := hostlist.Count(x.Exclude, 1<<20); err != nil {
+			return fmt.Sprintf("its list of nodes to avoid %q cannot be read", x.Exclude)
+		}
 	}
 	if err := x.Licenses.Fault(); err != nil {
 		return fmt.Sprintf("its licenses cannot be read: %v", err)

@@ -59,8 +59,8 @@ func KeyOf(s *core.Spec) Key {
 	}
 	x := s.Extra
 	simple := hasNoSetRequest(s)
-	if simple && len(sh.Gres) == 0 && sh.More == nil && (x == nil || x.NodeList.IsZero() && x.Exclude.IsZero() &&
-		x.Constraint.IsZero() && x.TmpDisk == 0 && x.Distribution.IsZero() && x.GPU == nil) {
+	if simple && len(sh.Gres) == 0 && sh.More == nil && (x == nil || x.NodeList == "" && x.Exclude == "" &&
+		x.Constraint.IsZero() && x.TmpDisk == 0 && x.Distribution == "" && x.GPU == nil) {
 		return k
 	}
 	b := make([]byte, 0, 64)
@@ -69,9 +69,9 @@ func KeyOf(s *core.Spec) Key {
 		b = appendDetail(b, sh.More)
 	}
 	if x != nil {
-		b = append(append(b, 0), x.Distribution.String()...)
-		b = append(append(b, 0), x.NodeList.String()...)
-		b = append(append(b, 0), x.Exclude.String()...)
+		b = append(append(b, 0), x.Distribution...)
+		b = append(append(b, 0), x.NodeList...)
+		b = append(append(b, 0), x.Exclude...)
 		b = append(append(b, 0), x.Constraint.String()...)
 		b = strconv.AppendInt(append(b, 0), int64(x.TmpDisk), 10)
 		if x.GPU != nil {
@@ -134,7 +134,7 @@ func RequestOf(s *core.Spec, names alloc.HostsFunc) Request {
 		req.Detail.capNodes(&req)
 	}
 	if x := s.Extra; x != nil {
-		req.Required, req.Excluded, req.tmpDisk = names(x.NodeList.String()), names(x.Exclude.String()), x.TmpDisk
+		req.Required, req.Excluded, req.tmpDisk = names(x.NodeList), names(x.Exclude), x.TmpDisk
 	}
 	req.raiseNodes(int32(len(req.Required)))
 	req.readSet(s)

@@ -5,13 +5,14 @@ import "bireme.dev/bireme/internal/server/api/call"
 // audited names the calls of every route that changes something, and of those reads that are private. Reads that are
 // not here are told when they are refused.
 var audited = map[string]call.Auditing{
-	"POST /reconfigure":  {Action: "settings.reload", Object: "settings", When: call.Always, Body: true},
-	"POST /history":      {Action: "history.take", Object: "history", When: call.Always},
-	"GET /audit":         {Action: "audit.read", Object: "audit log", When: call.Always},
-	"POST /diag/reset":   {Action: "diag.reset", Object: "figures", When: call.Always},
-	"POST /ca/rotate":    {Action: "ca.rotate", Object: "ca", When: call.Always, Body: true},
-	"GET /seals":         {Action: "seals.read", Object: "seals", When: call.Always},
-	"POST /seals/rotate": {Action: "seals.rotate", Object: "seals", When: call.Always},
+	"POST /servers/stepdown": {Action: "server.stepdown", Object: "servers", When: call.Always},
+	"POST /reconfigure":      {Action: "settings.reload", Object: "settings", When: call.Always, Body: true},
+	"POST /history":          {Action: "history.take", Object: "history", When: call.Always},
+	"GET /audit":             {Action: "audit.read", Object: "audit log", When: call.Always},
+	"POST /diag/reset":       {Action: "diag.reset", Object: "figures", When: call.Always},
+	"POST /ca/rotate":        {Action: "ca.rotate", Object: "ca", When: call.Always, Body: true},
+	"GET /seals":             {Action: "seals.read", Object: "seals", When: call.Always},
+	"POST /seals/rotate":     {Action: "seals.rotate", Object: "seals", When: call.Always},
 
 	"POST /jobs":                         {Action: "job.submit"},
 	"POST /jobs/try":                     {Action: "job.try"},

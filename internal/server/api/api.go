@@ -72,6 +72,12 @@ type Deps struct {
 	Audit   *audit.Log         // nil: none is kept
 	Log     *slog.Logger
 	Conns   *limit.Conns // told of those who have shown an identity
+	// Pass hands on what a server that follows does not answer itself; nil: this one leads.
+	Pass http.Handler
+	// Members tells which servers there are.
+	Members cluster.MembersFunc
+	// StepDown has the server, which leads, give the lead up.
+	StepDown func() error
 }
 
 // API answers HTTP. Make it with New.
@@ -86,6 +92,8 @@ type API struct {
 	watch     *events.Watchers
 	cancel    func() // ends the subscription
 	slurm     *slurmapi.API
+	pass      http.Handler
+	wrote     lastWrites
 	handlers
 }
 
@@ -132,6 +140,7 @@ func New(d Deps) *API {
 	b.StoreConfig(d.Config)
 	a := &API{
 		Base: b, Streams: d.Streams, Authority: d.Authority, Conns: d.Conns, version: d.Version, watch: events.NewWatchers(),
+		pass:     d.Pass,
 		handlers: newHandlers(b, &d, host),
 	}
 	a.streams.Watch, a.events.Watch = a.watch, a.watch
@@ -159,7 +168,7 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 		events:       &events.Events{Base: b},
 		cluster: &cluster.Cluster{
 			Base: b, Version: d.Version, Host: host, Started: core.At(time.Now()), Hub: d.Hub, Authority: d.Authority,
-			Reload: d.Reload, CAChanged: d.CAChanged, Seals: d.Seals, Dstack: d.Dstack,
+			Reload: d.Reload, CAChanged: d.CAChanged, Seals: d.Seals, Dstack: d.Dstack, Members: d.Members, StepDown: d.StepDown,
 		},
 	}
 	h.jwt = &identity.JWT{Base: b, Secret: d.Authority.Secret("jwt")}

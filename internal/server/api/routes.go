@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/server/api/people"
 	"bireme.dev/bireme/internal/server/api/selection"
 	"bireme.dev/bireme/internal/server/dstackapi/front"
+	"bireme.dev/bireme/internal/server/pass"
 	"bireme.dev/bireme/internal/server/slurmapi"
 )
 
@@ -37,6 +39,14 @@ func (a *API) table() []call.Route {
 		{
 			Method: "GET", Path: "/cluster", Summary: "The cluster, its partitions and settings", Handle: a.cluster.Show,
 			Reply: client.Cluster{},
+		},
+		{
+			Method: "GET", Path: "/servers", Summary: "The servers of the cluster: who leads, how far the others are behind",
+			Handle: a.cluster.Servers, Reply: client.ServerList{},
+		},
+		{
+			Method: "POST", Path: "/servers/stepdown", Summary: "Have the server that leads let another one lead",
+			Handle: a.cluster.StepDownNow, Reply: call.OK{},
 		},
 		{
 			Method: "POST", Path: "/reconfigure", Summary: "Read the config file again and take it over, all of it or nothing",
@@ -424,6 +434,14 @@ func (a *API) serve(rt *call.Route, count *metrics.RouteCount, rw http.ResponseW
 			a.recovered(w, r, who, p)
 		}
 	}()
+	if a.isPassed(rt, r) {
+		if _, between := pass.Of(r); between { // it takes us for the leader; passed on again, nobody knew who calls
+			a.fail(w, r, nil, notLeading())
+			return
+		}
+		a.pass.ServeHTTP(rw, r)
+		return
+	}
 	if r.ContentLength != 0 {
 		// net/http asks its own body whether a rest was left unread: then it waits a moment before it closes the
 		// connection, so that a peer that still sends gets the answer and not an error.
@@ -433,7 +451,21 @@ func (a *API) serve(rt *call.Route, count *metrics.RouteCount, rw http.ResponseW
 		r.Body = &w.Body
 	}
 	defer w.Held.Release()
-	if who, err = a.letIn(rt, w, r); err == nil && w.IsStream {
+	if a.pass != nil {
+		if strings.HasPrefix(rt.Path, "/agent/") {
+			err = notLeading()
+		} else {
+			err = a.awaitCopy(r)
+		}
+	}
+	if err == nil {
+		who, err = a.letIn(rt, w, r)
+		if a.isForLeader(r, err) { // somebody who is new here: only the leader can note them
+			a.pass.ServeHTTP(rw, r)
+			return
+		}
+	}
+	if err == nil && w.IsStream {
 		ctx, leave := a.Open.Open(r.Context(), who, a.AdminByRecord(who.UserRecord), a.KeyOf(who.Node))
 		defer leave()
 		w.Ctx, r = ctx, r.WithContext(ctx)
@@ -443,8 +475,9 @@ func (a *API) serve(rt *call.Route, count *metrics.RouteCount, rw http.ResponseW
 		err = a.allow(rt, r, who)
 	}
 	var out any
-	if why := a.Engine.ReadOnly(); err == nil && why != "" && rt.Method != "GET" && !rt.Reads {
-		err = core.Errorf(core.Unavailable, "nothing can be recorded now: %s; try again", why)
+	writes := rt.Method != http.MethodGet && !rt.Reads
+	if err == nil && writes {
+		err = a.mayWrite()
 	}
 	began := time.Now()
 	if err == nil {
@@ -457,8 +490,23 @@ func (a *API) serve(rt *call.Route, count *metrics.RouteCount, rw http.ResponseW
 	case err != nil && !errors.Is(err, call.ErrAnswered):
 		a.fail(w, r, rt, err)
 	case out != nil:
+		if snap := a.Engine.Snapshot(); writes && snap != nil { // it was published before this call was answered
+			w.Header().Set(pass.SeqHeader, strconv.FormatInt(snap.Seq(), 10))
+		}
 		call.WriteJSON(w, http.StatusOK, out)
 	}
+}
+
+// mayWrite refuses what could not be recorded now. Nothing was done then.
+func (a *API) mayWrite() error {
+	why := a.Engine.ReadOnly()
+	switch {
+	case !a.Engine.HoldsLease():
+		return notLeading()
+	case why != "":
+		return core.Errorf(core.Unavailable, "nothing can be recorded now: %s; try again", why)
+	}
+	return nil
 }
 
 // letIn finds out who calls and counts the call.

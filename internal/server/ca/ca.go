@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -288,6 +289,32 @@ func (a *Authority) Server(names []string) (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 	return tls.Certificate{Certificate: [][]byte{der, by.cert.Raw}, PrivateKey: key, Leaf: leaf}, nil
+}
+
+// unitServer is in the certificate that a server shows another one.
+const unitServer = "server"
+
+// Between makes a certificate that a server shows another server of the cluster. It is no node's.
+func (a *Authority) Between() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("make the server's key: %w", err)
+	}
+	now, life, by := a.now(), a.lives.Server, a.trust.Load().server
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: "biremed server", OrganizationalUnit: []string{unitServer}},
+		NotBefore: now.Add(-backdate(life)), NotAfter: now.Add(life),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, by.cert, &key.PublicKey, by.key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("sign the server's certificate: %w", err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
+
+// IsServer reports whether a verified certificate is a server's for other servers.
+func IsServer(cert *x509.Certificate) bool {
+	return slices.Equal(cert.Subject.OrganizationalUnit, []string{unitServer})
 }
 
 // Node says who a node's certificate speaks for.

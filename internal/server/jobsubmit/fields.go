@@ -1,7 +1,6 @@
 package jobsubmit
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -22,8 +21,8 @@ func init() {
 		"std_err":   plain(func(d *desc) *string { return &d.Spec.IO.Stderr }),
 		"comment":   extraText(func(x *core.Extra) *string { return &x.Comment }),
 		"mail_user": extraText(func(x *core.Extra) *string { return &x.MailUser }),
-		"req_nodes": parsed(core.ParseHostlist, func(x *core.Extra) *core.Hostlist { return &x.NodeList }),
-		"exc_nodes": parsed(core.ParseHostlist, func(x *core.Extra) *core.Hostlist { return &x.Exclude }),
+		"req_nodes": extraText(func(x *core.Extra) *string { return &x.NodeList }),
+		"exc_nodes": extraText(func(x *core.Extra) *string { return &x.Exclude }),
 		"wckey":     extraText(func(x *core.Extra) *string { return &x.WCKey }),
 
 		"reservation":   extraText(func(x *core.Extra) *string { return &x.Reservation }),
@@ -37,11 +36,39 @@ func init() {
 			func(d *desc, s string) bool { d.Spec.QOS = core.QOSName(s); return true }),
 		"partition": textField(func(d *desc) string { return d.Spec.Partition.String() },
 			func(d *desc, s string) bool { d.Spec.Partition = core.ParsePartitions(s); return true }),
-		"features":   parsed(core.ParseConstraint, func(x *core.Extra) *core.Constraint { return &x.Constraint }),
-		"prefer":     parsed(core.ParseConstraint, func(x *core.Extra) *core.Constraint { return &x.Prefer }),
-		"licenses":   parsed(core.ParseLicenses, func(x *core.Extra) *core.Licenses { return &x.Licenses }),
-		"dependency": parsed(core.ParseDependency, func(x *core.Extra) *core.Dependency { return &x.Dependency }),
-		"array_inx":  textField(arrayText, setArray),
+		"features": textField(func(d *desc) string { return d.Spec.More().Constraint.String() },
+			func(d *desc, s string) (ok bool) {
+				c, err := core.ParseConstraint(s)
+				if d.extra().Constraint = c; s == "" {
+					d.extra().Constraint = core.Constraint{}
+				}
+				return err == nil || s == ""
+			}),
+		"prefer": textField(func(d *desc) string { return d.Spec.More().Prefer.String() },
+			func(d *desc, s string) (ok bool) {
+				c, err := core.ParseConstraint(s)
+				if d.extra().Prefer = c; s == "" {
+					d.extra().Prefer = core.Constraint{}
+				}
+				return err == nil || s == ""
+			}),
+		"licenses": textField(func(d *desc) string { return d.Spec.More().Licenses.String() },
+			func(d *desc, s string) (ok bool) {
+				l, err := core.ParseLicenses(s)
+				if d.extra().Licenses = l; s == "" {
+					d.extra().Licenses = core.Licenses{}
+				}
+				return err == nil || s == ""
+			}),
+		"dependency": textField(func(d *desc) string { return d.Spec.More().Dependency.String() },
+			func(d *desc, s string) (ok bool) {
+				dep, err := core.ParseDependency(s)
+				if d.extra().Dependency = dep; s == "" {
+					d.extra().Dependency = core.Dependency{}
+				}
+				return err == nil || s == ""
+			}),
+		"array_inx": textField(arrayText, setArray),
 		"script": textField(func(d *desc) string { return string(d.Script) },
 			func(d *desc, s string) bool { d.Script = []byte(s); return s != "" }),
 		"user_name":   textField(func(d *desc) string { return d.User }, nil),
@@ -73,36 +100,23 @@ func init() {
 	fields["gres"] = fields["tres_per_node"]
 }
 
-// parsed is a text of Extra that is kept with what it means; one that does not parse is refused.
-func parsed[T fmt.Stringer](parse func(string) (T, error), at func(*core.Extra) *T) field {
-	return textField(func(d *desc) string { return (*at(d.Spec.More())).String() }, func(d *desc, s string) bool {
-		v, err := parse(s)
-		if *at(d.extra()) = v; s == "" {
-			var none T
-			*at(d.extra()) = none
-		}
-		return err == nil || s == ""
-	})
-}
-
 func arrayText(d *desc) string {
-	text := d.Spec.Array.String()
-	if text != "" && d.Spec.Throttle > 0 {
-		text += "%" + strconv.Itoa(int(d.Spec.Throttle))
+	if d.Spec.Array != "" && d.Spec.Throttle > 0 {
+		return d.Spec.Array + "%" + strconv.Itoa(int(d.Spec.Throttle))
 	}
-	return text
+	return d.Spec.Array
 }
 
 func setArray(d *desc, s string) bool {
 	list, limit, ok := strings.Cut(s, "%")
-	indices, err := core.ParseArray(list)
-	d.Spec.Array, d.Spec.Throttle = indices, 0
-	if err == nil && ok {
-		var n int64
-		n, err = strconv.ParseInt(limit, 10, 32)
-		d.Spec.Throttle = int32(n)
+	d.Spec.Array, d.Spec.Throttle = list, 0
+	if ok {
+		n, err := strconv.ParseInt(limit, 10, 32)
+		if d.Spec.Throttle = int32(n); err != nil {
+			return false
+		}
 	}
-	return err == nil
+	return true
 }
 
 // timeFields are those of times, mail and the order of jobs.

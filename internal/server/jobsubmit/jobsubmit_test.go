@@ -13,7 +13,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/errno"
@@ -86,7 +85,7 @@ slurm.log_user("env %s", tostring(job_desc.environment.FOO))`, "")
 		t.Error(d)
 	}
 	s := submission()
-	s.Spec.TimeLimit, s.Spec.Hold, s.Spec.Nice, s.Spec.Array, s.Spec.Throttle = 300, true, 3, coretest.Array("1-3"), 2
+	s.Spec.TimeLimit, s.Spec.Hold, s.Spec.Nice, s.Spec.Array, s.Spec.Throttle = 300, true, 3, "1-3", 2
 	s.Spec.Shape = core.Shape{
 		NodesMin: 2, NodesMax: 3, Tasks: 4, CPUsPerTask: 2, MemPerCPU: 7 * core.MiB, Exclusive: true, TasksPerNode: 2,
 		Gres:  []core.Gres{{Name: "gpu", Type: "a100", Count: 1}},
@@ -94,8 +93,7 @@ slurm.log_user("env %s", tostring(job_desc.environment.FOO))`, "")
 		Given: core.GivenTasks | core.GivenNodes | core.GivenCPUsPerTask | core.GivenMemPerCPU | core.GivenTimeLimit,
 	}
 	s.Spec.Extra = &core.Extra{
-		MailTypes: "BEGIN,END", NodeList: coretest.Hostlist("n001"), Exclude: coretest.Hostlist("n003"),
-		Contiguous: true, TmpDisk: 5 * core.MiB,
+		MailTypes: "BEGIN,END", NodeList: "n001", Exclude: "n003", Contiguous: true, TmpDisk: 5 * core.MiB,
 	}
 	got := read(s, "time_limit min_nodes max_nodes num_tasks cpus_per_task min_cpus min_mem_per_cpu min_mem_per_node "+
 		"pn_min_cpus gres tres_per_job cpus_per_tres shared priority nice array_inx mail_type req_nodes exc_nodes "+

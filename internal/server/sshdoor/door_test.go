@@ -47,7 +47,7 @@ func TestProgramsRunInTheJob(t *testing.T) {
 		t.Errorf("%d connections made %d steps", 3, len(b.steps))
 	}
 	for i, s := range b.steps {
-		if s.Name != core.StepSSH || s.NodeList.String() != "n1" || s.Argv[0] != wire.InitInside || !s.Overlap ||
+		if s.Name != core.StepSSH || s.NodeList != "n1" || s.Argv[0] != wire.InitInside || !s.Overlap ||
 			b.callers[i] != "ann" {
 			t.Errorf("step %+v of %s", s, b.callers[i])
 		}
@@ -85,7 +85,7 @@ func TestNodesOfAJob(t *testing.T) {
 	ann := b.letIn("ann")
 	output(t, b.mustConnect("42-a1-n1", ann), "true")
 	b.mu.Lock()
-	if got := b.steps[0].NodeList.String(); got != "n2" {
+	if got := b.steps[0].NodeList; got != "n2" {
 		t.Errorf("the step is on %s", got)
 	}
 	b.mu.Unlock()

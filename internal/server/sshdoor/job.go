@@ -143,7 +143,7 @@ func sshStep(j *core.Job, attempt int32, node int) (*client.NewStep, error) {
 	}
 	return &client.NewStep{
 		Name: core.StepSSH, Argv: []string{wire.InitInside, "sshd"}, WorkDir: "/", Nodes: 1, Tasks: 1,
-		NodeList: core.ListNodes(j.Alloc.Nodes[node].Node), Overlap: true, Overcommit: true, MPI: "none",
+		NodeList: string(j.Alloc.Nodes[node].Node), Overlap: true, Overcommit: true, MPI: "none",
 	}, nil
 }
 

@@ -56,7 +56,7 @@ var scontrolWords = [][2]string{
 	{"setdebugflags [+|-]<flag>", "refused: a setting of the server"},
 	{"shutdown", "refused: the server is stopped where it was started"},
 	{"suspend <jobs>", "stop jobs for a while"},
-	{"takeover", "refused: a standby server leads by itself"},
+	{"takeover", "have the server that leads let another one lead"},
 	{"token [lifespan=s]", "make a token for the REST interface"},
 	{"top <jobs>", "put jobs before the others of their user"},
 	{"uhold <jobs>", "hold jobs so that their users may release them"},

@@ -60,7 +60,7 @@ func JobRecord(j *client.Job, o *RecordOptions) *schema.Record {
 		Set("batch_flag", s.Kind == core.Batch).Set("flags", jobFlags(j)).Set("cluster", o.Cluster).
 		Set("comment", more.Comment).Set("contiguous", more.Contiguous).
 		Set("billable_tres", schema.Float(float64(have.cpus))).
-		Set("excluded_nodes", more.Exclude.String()).Set("features", more.Constraint.String()).
+		Set("excluded_nodes", more.Exclude).Set("features", more.Constraint.String()).
 		Set("prefer", more.Prefer.String()).Set("group_id", s.GID).Set("group_name", o.group(s.GID)).
 		Set("job_id", int64(j.ID)).Set("job_state", recorded(StateName(j.State, j.Flags), jobStates(j))).
 		Set("licenses", more.Licenses.String()).
@@ -71,7 +71,7 @@ func JobRecord(j *client.Job, o *RecordOptions) *schema.Record {
 		Set("minimum_cpus_per_node", schema.Int(minCPUsNode(s))).
 		Set("minimum_tmp_disk_per_node", schema.Int(slurm.InMiB(more.TmpDisk))).
 		Set("hold", j.Priority == 0 && j.State == core.Pending).Set("priority", schema.Int(j.Priority)).
-		Set("qos", string(s.QOS)).Set("required_nodes", more.NodeList.String()).Set("requeue", s.Requeue).
+		Set("qos", string(s.QOS)).Set("required_nodes", more.NodeList).Set("requeue", s.Requeue).
 		Set("restart_cnt", slurm.Restarts(&j.Job)).Set("resv_name", more.Reservation).
 		Set("scheduled_nodes", j.Planned).Set("state_description", j.Message).
 		Set("state_reason", reasonOf(j).Word().String()).Set("network", more.SlurmOption("network")).

@@ -35,13 +35,10 @@ func (r *QueueRow) clusterName() string {
 }
 
 // folded writes a list of nodes as Slurm folds it, however it was typed.
-func folded(list core.Hostlist) string {
-	if list.Fault() != nil {
-		return list.String()
-	}
-	var names []string
-	for _, n := range list.Names() {
-		names = append(names, string(n))
+func folded(list string) string {
+	names, err := hostlist.Expand(list, 1<<18)
+	if err != nil {
+		return list
 	}
 	return hostlist.FoldSorted(names)
 }

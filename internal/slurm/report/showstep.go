@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -73,29 +72,35 @@ func (r *StepRow) gresPerNode() string {
 
 // distribution is how its tasks lie on its nodes: Cyclic, Block, CBlock, Block,Pack, …
 func (r *StepRow) distribution() string {
-	d := r.Step.Options.Distribution
-	return distributionName(d, r.Tasks() <= int32(len(r.Step.Nodes))) + map[core.PackMode]string{
-		core.Pack: ",Pack", core.NoPack: ",NoPack",
-	}[d.Packing()]
+	given, pack, _ := strings.Cut(r.Step.Options.Distribution, ",")
+	if given == "pack" || given == "nopack" {
+		given, pack = "", given
+	}
+	return distributionName(given, r.Tasks() <= int32(len(r.Step.Nodes))) + map[string]string{
+		"pack": ",Pack", "nopack": ",NoPack",
+	}[strings.ToLower(pack)]
 }
 
-// spreadNames are Slurm's names of the ways to distribute tasks over one level.
-var spreadNames = map[core.Spread]string{
-	core.SpreadDefault: "Block", core.SpreadBlock: "Block", core.SpreadCyclic: "Cyclic", core.SpreadFCyclic: "FCyclic",
-	core.SpreadPlane: "Plane", core.SpreadArbitrary: "arbitrary",
-}
-
-func distributionName(d core.Distribution, sparse bool) string {
-	name, sockets, cores := spreadNames[d.OverNodes()], d.OverSockets(), d.OverCores()
-	if d.OverNodes() == core.SpreadDefault && sparse {
+func distributionName(given string, sparse bool) string {
+	given, _, _ = strings.Cut(strings.ToLower(given), "=")
+	levels := strings.Split(given, ":")
+	first := map[string]string{
+		"": "Block", "*": "Block", "block": "Block", "cyclic": "Cyclic", "arbitrary": "arbitrary", "plane": "Plane",
+	}[levels[0]]
+	switch {
+	case given == "" && sparse:
 		return "Cyclic"
+	case first == "":
+		return "Block" // nothing else is accepted
+	case len(levels) == 1:
+		return first
 	}
-	if sockets == core.SpreadDefault && cores == core.SpreadDefault {
-		return name
-	}
-	name = name[:1] + spreadNames[cmp.Or(sockets, core.SpreadCyclic)]
-	if cores != core.SpreadDefault {
-		name += spreadNames[cores]
+	name, last := first[:1], "Cyclic"
+	for _, level := range levels[1:min(3, len(levels))] {
+		if word := map[string]string{"block": "Block", "cyclic": "Cyclic", "fcyclic": "FCyclic"}[level]; word != "" {
+			last = word // else it is as the level before it
+		}
+		name += last
 	}
 	return name
 }

@@ -179,7 +179,7 @@ func (c *Call) spec(in schema.Input, at int, open bool) (*core.Spec, error) {
 	}
 	if s.IO.Stdout == "" && !open {
 		s.IO.Stdout = "slurm-%j.out"
-		if !s.Array.IsZero() {
+		if s.Array != "" {
 			s.IO.Stdout = "slurm-%A_%a.out"
 		}
 	}

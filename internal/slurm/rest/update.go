@@ -151,8 +151,8 @@ func setLimit(to **core.Seconds, in schema.Input, name string) bool {
 	return true
 }
 
-func setHosts(to **core.Hostlist, in schema.Input, name string) bool {
-	list, _ := core.ParseHostlist(strings.Join(in.List(name), ",")) // the server refuses a faulty one in its own words
+func setHosts(to **string, in schema.Input, name string) bool {
+	list := strings.Join(in.List(name), ",")
 	*to = &list
 	return true
 }

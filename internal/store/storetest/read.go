@@ -116,7 +116,7 @@ func testHistory(t *testing.T, w *world) {
 // testArrays: the tasks of an array share a spec, also when the array's own record is history.
 func testArrays(t *testing.T, w *world) {
 	s := spec(1, "ann")
-	s.Array, _ = core.ParseArray("0-3")
+	s.Array = "0-3"
 	ref := core.ArrayRef{Base: 1, Count: 4, Max: 3, Step: 1, Tasks: taskset.Of(0, 1, 2, 3)}
 	base := &core.Job{ID: 1, SpecID: 1, Spec: s, Array: &ref}
 	w.commit(&core.Changes{Jobs: []*core.Job{base}, Specs: []core.SpecRow{{ID: 1, Spec: s}}, Blobs: blobsOf(1)})

@@ -27,6 +27,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Database) {
 	for name, check := range map[string]func(*testing.T, *world){
 		"lead":               testLead,
 		"lead by db clock":   testLeadClock,
+		"servers":            testServers,
 		"stale commit":       testStale,
 		"gapless":            testGapless,
 		"counters":           testCounters,

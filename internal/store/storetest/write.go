@@ -65,6 +65,32 @@ func testLeadClock(t *testing.T, w *world) {
 	w.wantErr(err, store.ErrHeld)
 }
 
+func testServers(t *testing.T, w *world) {
+	e, err := w.Lead(w.ctx, "a", time.Hour, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := w.Leader(w.ctx)
+	if err != nil || l.Holder != "a" || l.Epoch != e || l.Left <= 0 || l.Left > time.Hour ||
+		time.Since(l.Now.Go()).Abs() > time.Hour {
+		t.Errorf("the leader is %+v, %v", l, err)
+	}
+	for _, doc := range []string{`{"n":1}`, `{"n":2}`} {
+		for _, id := range []string{"b", "a"} {
+			if err := w.PutServer(w.ctx, id, []byte(doc)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.PutServer(w.ctx, "b", nil); err != nil {
+		t.Fatal(err)
+	}
+	list, err := w.Servers(w.ctx)
+	if err != nil || len(list) != 1 || list[0].ID != "a" || string(list[0].Doc) != `{"n":2}` || list[0].Age < 0 {
+		t.Errorf("the servers are %+v, %v", list, err)
+	}
+}
+
 func testStale(t *testing.T, w *world) {
 	kept := w.pending(1, "ann")
 	before := w.load()

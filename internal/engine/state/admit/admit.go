@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine/state/advance"
 	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/conf"
@@ -323,14 +324,14 @@ func (a *Admission) Deadline(spec *core.Spec) error {
 		x.Deadline.Go().UTC().Format("2006-01-02T15:04:05Z")).Because(why)
 }
 
-// Array checks the indices of an array.
+// Array reads the indices of an array.
 func (a *Admission) Array(spec *core.Spec) (*core.ArrayRef, error) {
-	set := spec.Array.Tasks()
-	if err := spec.Array.Fault(); err != nil || set.Len() == 0 {
-		return nil, core.Errorf(core.Invalid, "array %q: %v", spec.Array.String(), err).Because("invalid_array")
+	set, err := taskset.Parse(spec.Array)
+	if err != nil || set.Len() == 0 {
+		return nil, core.Errorf(core.Invalid, "array %q: %v", spec.Array, err).Because("invalid_array")
 	}
 	if set.Pieces() > speccheck.MaxArrayRanges {
-		return nil, core.Errorf(core.Invalid, "array %.80q: its indices are %d ranges; the limit is %d", spec.Array.String(),
+		return nil, core.Errorf(core.Invalid, "array %.80q: its indices are %d ranges; the limit is %d", spec.Array,
 			set.Pieces(), speccheck.MaxArrayRanges).Because("invalid_array")
 	}
 	if spec.Kind != core.Batch {

@@ -5,15 +5,16 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/cluster"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched/fit"
 )
 
 func (a *Admission) checkExtra(x *core.Extra) error {
-	for i, list := range [...]core.Hostlist{x.NodeList, x.Exclude} {
-		if err := list.Fault(); err != nil {
-			return core.Errorf(core.Invalid, "%v", err).Because("invalid_node")
+	for i, list := range []string{x.NodeList, x.Exclude} {
+		if list == "" {
+			continue
 		}
 		// The writer expands no more names than there are nodes: beyond that one of them is wrong anyway. A list of the
 		// nodes of tasks names them again and again.
@@ -21,12 +22,15 @@ func (a *Admission) checkExtra(x *core.Extra) error {
 		if i == 0 && speccheck.IsArbitrary(x) {
 			most = speccheck.MaxListedTasks
 		}
-		if list.Len() > most {
-			return core.Errorf(core.Invalid, "node list %.200q: it has %d names; there are %d nodes", list.String(),
-				list.Len(), a.rec.NumNodes()).Because("invalid_node")
+		names, err := hostlist.Expand(list, most)
+		if err != nil {
+			return core.Errorf(core.Invalid, "node list %.200q: %v", list, err).Because("invalid_node")
 		}
-		for _, n := range list.Names() {
-			if _, ok := a.rec.Node(n); !ok {
+		if len(names) == 0 {
+			return core.Errorf(core.Invalid, "node list %.200q names no node", list).Because("invalid_node")
+		}
+		for _, n := range names {
+			if _, ok := a.rec.Node(core.NodeName(n)); !ok {
 				return core.Errorf(core.Invalid, "there is no node %q", n).Because("invalid_node")
 			}
 		}
@@ -50,9 +54,6 @@ func (a *Admission) checkConstraints(x *core.Extra) error {
 	}
 	if err := x.Switches.Fault(); err != nil {
 		return core.Errorf(core.Invalid, "%v", err).Because("invalid_switches")
-	}
-	if err := x.Distribution.Fault(); err != nil {
-		return core.Errorf(core.Invalid, "%v", err).Because("invalid_distribution")
 	}
 	return nil
 }

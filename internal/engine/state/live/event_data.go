@@ -17,9 +17,9 @@ func SubmittedData(j *core.Job) json.RawMessage {
 	b = jsontext.AppendString(b, spec.Name)
 	b = append(b, `,"partition":`...)
 	b = jsontext.AppendString(b, spec.Partition.String())
-	if !spec.Array.IsZero() {
+	if spec.Array != "" {
 		b = append(b, `,"array":`...)
-		b = jsontext.AppendString(b, spec.Array.String())
+		b = jsontext.AppendString(b, spec.Array)
 	}
 	return append(b, '}')
 }

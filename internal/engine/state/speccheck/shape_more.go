@@ -2,8 +2,10 @@ package speccheck
 
 import (
 	"slices"
+	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 )
 
 // checkShapeMore refuses numbers that mean nothing in the rare part of a shape.
@@ -86,17 +88,17 @@ const MaxListedTasks = 1 << 16
 
 // IsArbitrary reports whether the node list has a node for each task.
 func IsArbitrary(x *core.Extra) bool {
-	return x.Distribution.OverNodes() == core.SpreadArbitrary
+	return strings.HasPrefix(strings.ToLower(x.Distribution), "arbitrary")
 }
 
 // ShapeFromNodeList takes tasks and nodes from a list that has a node for each task.
 func ShapeFromNodeList(spec *core.Spec) error {
-	list := spec.Extra.NodeList
-	if n := list.Len(); n == 0 || n > MaxListedTasks {
+	names, err := hostlist.Expand(spec.Extra.NodeList, MaxListedTasks)
+	if err != nil || len(names) == 0 {
 		return core.Errorf(core.Invalid,
 			"an arbitrary distribution needs a list with the node of each task").Because("invalid_node")
 	}
-	names, sh := list.Names(), &spec.Shape
+	sh := &spec.Shape
 	if sh.Tasks != 0 && int(sh.Tasks) != len(names) {
 		return core.Errorf(core.Invalid, "the node list has %d entries for %d tasks", len(names),
 			sh.Tasks).Because("invalid_shape")

@@ -31,7 +31,7 @@ var specTable = fieldTable[core.Spec]{
 		{"partition", maxPath, func(s *core.Spec) string { return s.Partition.String() }},
 		{"qos", maxName, func(s *core.Spec) string { return string(s.QOS) }},
 		{"runtime", maxWord, func(s *core.Spec) string { return s.Runtime }},
-		{"array", MaxLine, func(s *core.Spec) string { return s.Array.String() }},
+		{"array", MaxLine, func(s *core.Spec) string { return s.Array }},
 		{"io.workdir", maxPath, func(s *core.Spec) string { return s.IO.WorkDir }},
 		{"io.stdin", maxPath, func(s *core.Spec) string { return s.IO.Stdin }},
 		{"io.stdout", maxPath, func(s *core.Spec) string { return s.IO.Stdout }},
@@ -94,8 +94,8 @@ var shapeMoreTable = fieldTable[core.ShapeMore]{
 
 var extraTable = fieldTable[core.Extra]{
 	texts: []textField[core.Extra]{
-		{"extra.nodelist", MaxLine, func(x *core.Extra) string { return x.NodeList.String() }},
-		{"extra.exclude", MaxLine, func(x *core.Extra) string { return x.Exclude.String() }},
+		{"extra.nodelist", MaxLine, func(x *core.Extra) string { return x.NodeList }},
+		{"extra.exclude", MaxLine, func(x *core.Extra) string { return x.Exclude }},
 		{"extra.constraint", maxPath, func(x *core.Extra) string { return x.Constraint.String() }},
 		{"extra.prefer", maxPath, func(x *core.Extra) string { return x.Prefer.String() }},
 		{"extra.dependency", MaxLine, func(x *core.Extra) string { return x.Dependency.String() }},
@@ -104,7 +104,7 @@ var extraTable = fieldTable[core.Extra]{
 		{"extra.comment", maxPath, func(x *core.Extra) string { return x.Comment }},
 		{"extra.mail_types", maxName, func(x *core.Extra) string { return x.MailTypes }},
 		{"extra.mail_user", maxName, func(x *core.Extra) string { return x.MailUser }},
-		{"extra.distribution", maxWord, func(x *core.Extra) string { return x.Distribution.String() }},
+		{"extra.distribution", maxWord, func(x *core.Extra) string { return x.Distribution }},
 		{"extra.wckey", maxName, func(x *core.Extra) string { return x.WCKey }},
 		{"extra.switches", maxWord, func(x *core.Extra) string { return x.Switches.String() }},
 		{"extra.export", MaxLine, func(x *core.Extra) string { return x.Export }},

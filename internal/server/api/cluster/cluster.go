@@ -30,6 +30,8 @@ type Cluster struct {
 	CAChanged func() error
 	Seals     SealsFunc
 	Dstack    string // URL for dstack's clients; empty: none
+	Members   MembersFunc
+	StepDown  func() error
 }
 
 type PingBody struct {
@@ -39,7 +41,7 @@ type PingBody struct {
 }
 
 func (a *Cluster) Ping(http.ResponseWriter, *http.Request, *call.Caller) (any, error) {
-	out := &PingBody{Version: a.Version, Leading: a.Engine.Snapshot() != nil}
+	out := &PingBody{Version: a.Version, Leading: a.Engine.Epoch() != 0 && a.Engine.HoldsLease()}
 	if a.Engine.ReadOnly() != "" {
 		out.ReadOnly = "nothing can be written now" // why is for callers with a name: it may hold paths and hosts
 	}

@@ -21,6 +21,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/pass"
 )
 
 // Identity finds out who calls, and gives nodes the certificates that show who they are.
@@ -71,6 +72,13 @@ func (a *Identity) identify(r *http.Request) (*call.Caller, error) {
 	}
 	if name, ok := r.Context().Value(call.KeyUser{}).(core.UserName); ok {
 		return a.byKey(name)
+	}
+	if t, ok := pass.Of(r); ok && t.Peer != nil {
+		return a.byPeer(r.Context(), &peer{
+			uid: t.Peer.UID, gid: t.Peer.GID, name: func() string { return t.Peer.Name }, trusted: true, admin: t.Peer.Admin,
+		})
+	} else if ok && t.User != "" {
+		return a.byKey(t.User)
 	}
 	if n, ok, err := a.NodeOf(r); err != nil {
 		return nil, err

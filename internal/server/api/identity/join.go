@@ -16,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/pass"
 )
 
 // NodeOf returns the node whose certificate the connection has. A certificate of ours is not enough: its key must be
@@ -26,6 +27,9 @@ func (a *Identity) NodeOf(r *http.Request) (ca.Node, bool, error) {
 	}
 	leaf := r.TLS.VerifiedChains[0][0]
 	n, ok := ca.NodeOf(leaf)
+	if t, passed := pass.Of(r); passed && t.Node != nil {
+		n, ok, leaf = ca.Node{Name: t.Node.Name, Key: t.Node.Key}, true, nil
+	}
 	if !ok {
 		return n, false, nil
 	}
@@ -75,7 +79,7 @@ func (a *Identity) pinFirst(ctx context.Context, snap *state.Snapshot, node *cor
 	leaf *x509.Certificate,
 ) (*core.NodePin, error) {
 	pin := node.Pin
-	old := leaf.NotAfter.Sub(leaf.NotBefore) > beforeLife
+	old := leaf != nil && leaf.NotAfter.Sub(leaf.NotBefore) > beforeLife
 	if h := snap.FleetHost(node); h != nil {
 		old = old && h.Cert == certSum(leaf)
 	} else {

@@ -34,9 +34,9 @@ var (
 	}{
 		{"name", maxStepName, func(s *client.NewStep) string { return s.Name }},
 		{"workdir", maxStepPath, func(s *client.NewStep) string { return s.WorkDir }},
-		{"nodelist", maxStepText, func(s *client.NewStep) string { return s.NodeList.String() }},
-		{"exclude", maxStepText, func(s *client.NewStep) string { return s.Exclude.String() }},
-		{"distribution", maxStepName, func(s *client.NewStep) string { return s.Distribution.String() }},
+		{"nodelist", maxStepText, func(s *client.NewStep) string { return s.NodeList }},
+		{"exclude", maxStepText, func(s *client.NewStep) string { return s.Exclude }},
+		{"distribution", maxStepName, func(s *client.NewStep) string { return s.Distribution }},
 		{"stdin", maxStepPath, func(s *client.NewStep) string { return s.Stdin }},
 		{"stdout", maxStepPath, func(s *client.NewStep) string { return s.Stdout }},
 		{"stderr", maxStepPath, func(s *client.NewStep) string { return s.Stderr }},

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"slices"
+	"strings"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -20,16 +21,17 @@ func stepRequest(ask *client.NewStep, most int64) (*core.StepRequest, error) {
 	for i := range ask.Programs {
 		out.Programs = append(out.Programs, ask.Programs[i].Ranks...)
 	}
-	if err := ask.Distribution.Fault(); err != nil {
-		return nil, core.Errorf(core.Invalid, "%v", err).Because("invalid_distribution")
-	}
-	out.Pack = ask.Distribution.Packing() == core.Pack
-	if ask.Distribution.OverNodes() == core.SpreadArbitrary {
-		if n := ask.NodeList.Len(); n == 0 || n > hostlist.MaxRequest {
+	how, mode, _ := strings.Cut(strings.ToLower(ask.Distribution), ",")
+	out.Pack = mode == "pack"
+	if strings.HasPrefix(how, "arbitrary") {
+		names, err := hostlist.Expand(ask.NodeList, hostlist.MaxRequest)
+		if err != nil || len(names) == 0 {
 			return nil, core.Errorf(core.Invalid, "an arbitrary distribution needs a list with the node of each task").
 				Because("invalid_node")
 		}
-		out.TaskNodes = ask.NodeList.Names()
+		for _, n := range names {
+			out.TaskNodes = append(out.TaskNodes, core.NodeName(n))
+		}
 	}
 	var err error
 	if out.Not, err = nodeNames(ask.Exclude); err != nil {
@@ -39,24 +41,31 @@ func stepRequest(ask *client.NewStep, most int64) (*core.StepRequest, error) {
 	return out, err
 }
 
-// nodeNames expands a list of nodes, each once, sorted. One that names nobody is a mistake, and not a list of all.
-func nodeNames(list core.Hostlist) ([]core.NodeName, error) {
-	if err := list.Fault(); err != nil {
-		return nil, core.Errorf(core.Invalid, "%v", err).Because("invalid_node")
+// nodeNames reads a list of nodes, each once, sorted. One that names nobody is a mistake, and not a list of all.
+func nodeNames(list string) ([]core.NodeName, error) {
+	if list == "" {
+		return nil, nil
 	}
-	if list.Len() > hostlist.MaxRequest {
-		return nil, core.Errorf(core.Invalid, "node list %.200q has %d names; the limit is %d", list.String(), list.Len(),
-			hostlist.MaxRequest).Because("invalid_node")
+	names, err := hostlist.Expand(list, hostlist.MaxRequest)
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "node list %.200q: %v", list, err).Because("invalid_node")
 	}
-	out := list.Names()
+	if len(names) == 0 {
+		return nil, core.Errorf(core.Invalid, "node list %.200q names no node", list).Because("invalid_node")
+	}
+	out := make([]core.NodeName, len(names))
+	for i, n := range names {
+		out[i] = core.NodeName(n)
+	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
 }
 
 // ranksOf returns the ranks of a step's tasks on each of its nodes.
-func ranksOf(ask *core.StepRequest, distribution core.Distribution, st *core.Step) [][]int32 {
+func ranksOf(ask *core.StepRequest, distribution string, st *core.Step) [][]int32 {
 	if len(ask.TaskNodes) == 0 {
-		return slurm.Distribute(st.Tasks, distribution)
+		how, _, _ := strings.Cut(strings.ToLower(distribution), ",")
+		return slurm.Distribute(st.Tasks, how)
 	}
 	ranks := make([][]int32, len(st.Nodes))
 	at := make(map[core.NodeName]int, len(st.Nodes))

@@ -7,15 +7,12 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/engine/state/steplayout"
 )
 
 // TestLayout: which tasks of a step run where, as Slurm lays them out on three nodes of two CPUs.
 func TestLayout(t *testing.T) {
 	t.Parallel()
-	arbitrary := coretest.Distribution("arbitrary")
-	short, foreign, crowded := coretest.Hostlist("c,a"), coretest.Hostlist("c,x"), coretest.Hostlist("c,c,c")
 	j := &core.Job{ID: 1, Alloc: &core.Alloc{Nodes: []core.NodeAlloc{
 		{Node: "a", CPUs: 2},
 		{Node: "b", CPUs: 2},
@@ -28,46 +25,46 @@ func TestLayout(t *testing.T) {
 		fails string
 	}{
 		"block": {
-			client.NewStep{Tasks: 4, Distribution: coretest.Distribution("block")},
+			client.NewStep{Tasks: 4, Distribution: "block"},
 			[]core.NodeName{"a", "b", "c"},
 			[][]int32{{0, 1}, {2}, {3}},
 			"",
 		},
 		"nothing said": {client.NewStep{Tasks: 4}, []core.NodeName{"a", "b", "c"}, [][]int32{{0, 1}, {2}, {3}}, ""},
 		"cyclic": {
-			client.NewStep{Tasks: 4, Distribution: coretest.Distribution("cyclic")},
+			client.NewStep{Tasks: 4, Distribution: "cyclic"},
 			[]core.NodeName{"a", "b", "c"},
 			[][]int32{{0, 3}, {1}, {2}},
 			"",
 		},
 		"pack": {
-			client.NewStep{Tasks: 4, Distribution: coretest.Distribution("block,Pack")},
+			client.NewStep{Tasks: 4, Distribution: "block,Pack"},
 			[]core.NodeName{"a", "b"},
 			[][]int32{{0, 1}, {2, 3}},
 			"",
 		},
 		"plane": {
-			client.NewStep{Tasks: 4, Distribution: coretest.Distribution("plane=2")},
+			client.NewStep{Tasks: 4, Distribution: "plane=2"},
 			[]core.NodeName{"a", "b", "c"},
 			[][]int32{{0, 1}, {2}, {3}},
 			"",
 		},
 		"two nodes, block": {client.NewStep{Tasks: 3, Nodes: 2}, []core.NodeName{"a", "b"}, [][]int32{{0, 1}, {2}}, ""},
 		"two, cyclic": {
-			client.NewStep{Tasks: 3, Nodes: 2, Distribution: coretest.Distribution("cyclic:block")},
+			client.NewStep{Tasks: 3, Nodes: 2, Distribution: "cyclic:block"},
 			[]core.NodeName{"a", "b"},
 			[][]int32{{0, 2}, {1}},
 			"",
 		},
 		"arbitrary": {
-			client.NewStep{NodeList: coretest.Hostlist("c,a,c"), Distribution: arbitrary},
+			client.NewStep{NodeList: "c,a,c", Distribution: "arbitrary"},
 			[]core.NodeName{"c", "a"},
 			[][]int32{{0, 2}, {1}},
 			"",
 		},
-		"list too short":  {client.NewStep{NodeList: short, Tasks: 3, Distribution: arbitrary}, nil, nil, "invalid_shape"},
-		"not of the job":  {client.NewStep{NodeList: foreign, Distribution: arbitrary}, nil, nil, "invalid_node"},
-		"too many on one": {client.NewStep{NodeList: crowded, Distribution: arbitrary}, nil, nil, "too_many_cpus"},
+		"list too short":  {client.NewStep{NodeList: "c,a", Tasks: 3, Distribution: "arbitrary"}, nil, nil, "invalid_shape"},
+		"not of the job":  {client.NewStep{NodeList: "c,x", Distribution: "arbitrary"}, nil, nil, "invalid_node"},
+		"too many on one": {client.NewStep{NodeList: "c,c,c", Distribution: "arbitrary"}, nil, nil, "too_many_cpus"},
 		"too many":        {client.NewStep{Tasks: 7}, nil, nil, "too_many_cpus"},
 	} {
 		tc.ask.Overlap = true

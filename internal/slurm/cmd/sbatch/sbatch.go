@@ -234,7 +234,7 @@ func complete(w *cmd.World, r *slurm.Request, name, path string, args []string) 
 	s.From = core.Origin{Host: w.Host, Dir: w.Dir, Command: path, Line: line(w.Name, args), Sid: cmd.Session()}
 	if s.IO.Stdout == "" {
 		s.IO.Stdout = "slurm-%j.out"
-		if !s.Array.IsZero() {
+		if s.Array != "" {
 			s.IO.Stdout = "slurm-%A_%a.out"
 		}
 	}

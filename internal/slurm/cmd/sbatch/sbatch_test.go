@@ -150,7 +150,7 @@ func TestNamesOutputsAndOrigin(t *testing.T) {
 	}
 	s, _ = submit(t, "", nil, "--wrap=true", "-a", "1-3%2", "-D", "sub")
 	if s.Spec.Name != "wrap" || s.Spec.From.Command != "" || s.Spec.IO.Stdout != "slurm-%A_%a.out" ||
-		s.Spec.Array.String() != "1-3" || s.Spec.Throttle != 2 {
+		s.Spec.Array != "1-3" || s.Spec.Throttle != 2 {
 		t.Errorf("got %+v", s.Spec)
 	}
 	if s.Spec.IO.WorkDir != filepath.Join(s.Spec.From.Dir, "sub") || !strings.HasPrefix(s.Script, "#!/bin/sh\n") ||

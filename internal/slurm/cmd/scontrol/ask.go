@@ -33,7 +33,7 @@ var asks = sync.OnceValue(func() map[string]func(v string, u *client.Update) boo
 		"account":           func(v string, u *client.Update) bool { return text(&u.Project, v) && v != "" },
 		"arraytaskthrottle": func(v string, u *client.Update) bool { return count(&u.Throttle, v, 0) },
 		"cpuspertask":       func(v string, u *client.Update) bool { return count(&u.CPUsPerTask, v, 1) },
-		"excnodelist":       func(v string, u *client.Update) bool { return parse(&u.Exclude, v) },
+		"excnodelist":       func(v string, u *client.Update) bool { return text(&u.Exclude, v) },
 		"features":          func(v string, u *client.Update) bool { return parse(&u.Constraint, v) },
 		"gres":              gres,
 		"mincpusnode":       func(v string, u *client.Update) bool { return count(&u.MinCPUs, v, 0) },
@@ -43,7 +43,7 @@ var asks = sync.OnceValue(func() map[string]func(v string, u *client.Update) boo
 		"numnodes":          nodeCount,
 		"numtasks":          func(v string, u *client.Update) bool { return count(&u.Tasks, v, 1) },
 		"prefer":            func(v string, u *client.Update) bool { return parse(&u.Prefer, v) },
-		"reqnodelist":       func(v string, u *client.Update) bool { return parse(&u.NodeList, v) },
+		"reqnodelist":       func(v string, u *client.Update) bool { return text(&u.NodeList, v) },
 		"requeue":           mayRequeue,
 		"switches":          func(v string, u *client.Update) bool { return parse(&u.Switches, v) },
 		"taskspernode":      func(v string, u *client.Update) bool { return count(&u.TasksPerNode, v, 0) },
@@ -103,7 +103,7 @@ func nodeList(v string, u *client.Update) bool {
 	if v == "" {
 		return true
 	}
-	return parse(&u.NodeList, v)
+	return text(&u.NodeList, v)
 }
 
 func delayBoot(v string, u *client.Update) bool {

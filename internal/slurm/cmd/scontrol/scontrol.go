@@ -2,9 +2,11 @@
 package scontrol
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -211,6 +213,40 @@ func (s *session) unsupported(context.Context, []string) int {
 // pingPatience is how long ping waits for an answer.
 const pingPatience = 2 * time.Second
 
+// pingServers shows the server that leads as the primary, and the others as backups in the order of their names.
+func (s *session) pingServers(ctx context.Context, c *client.Client, asked string) {
+	list, err := c.Servers(ctx)
+	if err != nil || len(list.Servers) < 2 {
+		fmt.Fprintf(s.w.Out, "Slurmctld(primary) at %s is UP\n", asked)
+		return
+	}
+	backups := 0
+	slices.SortStableFunc(list.Servers, func(a, b client.Server) int {
+		if leads := cmp.Compare(b2i(b.Role == "leads"), b2i(a.Role == "leads")); leads != 0 {
+			return leads
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	for _, v := range list.Servers {
+		role, up := "primary", "UP"
+		if v.Role != "leads" {
+			backups++
+			role = fmt.Sprintf("backup%d", backups)
+		}
+		if v.Role == "silent" {
+			up = "DOWN"
+		}
+		fmt.Fprintf(s.w.Out, "Slurmctld(%s) at %s is %s\n", role, v.Name, up)
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func (s *session) ping(ctx context.Context, args []string) int {
 	if s.tooMany(args, 0) {
 		return slurm.ExitError
@@ -229,6 +265,6 @@ func (s *session) ping(ctx context.Context, args []string) int {
 		fmt.Fprintf(s.w.Out, "%s\n** RESTORE SLURMCTLD DAEMON TO SERVICE **\n%s\n", stars, stars)
 		return slurm.ExitError
 	}
-	fmt.Fprintf(s.w.Out, "Slurmctld(primary) at %s is UP\n", info.Server)
+	s.pingServers(ctx, c, info.Server)
 	return 0
 }

@@ -188,16 +188,33 @@ func (s controlVerbs) shutdown(ctx context.Context, args []string) int {
 	return s.fixed(ctx, "slurm_shutdown", "Invalid user id")
 }
 
-// takeover finds no backup: another server leads by itself when the lease of this one ends.
-func (s controlVerbs) takeover(_ context.Context, args []string) int {
+// takeover has the server that leads step down: another one leads then.
+func (s controlVerbs) takeover(ctx context.Context, args []string) int {
 	switch {
 	case len(args) > 1:
 		fmt.Fprintln(s.w.Err, "takeover: too many arguments")
+		return slurm.ExitError
 	case len(args) == 1:
 		n, _ := strconv.Atoi(args[0])
 		fmt.Fprintf(s.w.Err, "takeover: invalid backup controller index (%d)\n", n)
-	default:
+		return slurm.ExitError
+	}
+	c, err := s.client()
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	err = c.StepDown(ctx)
+	switch core.CodeOf(err) {
+	case core.Conflict: // there is no other server
 		fmt.Fprintf(s.w.Err, "slurm_takeover error: %s\n", slurm.NotContacted)
+	case core.Denied:
+		fmt.Fprintln(s.w.Err, "slurm_takeover error: Invalid user id")
+	default:
+		if err == nil {
+			return 0
+		}
+		fmt.Fprintf(s.w.Err, "slurm_takeover error: %v\n", err)
 	}
 	return slurm.ExitError
 }

@@ -17,7 +17,7 @@ func (s *run) divide(a *core.Alloc) int {
 	for _, p := range s.parts {
 		p.group, p.nodes = 0, nil
 		sh := &p.r.Spec.Shape
-		if list := p.r.Spec.More().NodeList.String(); list != "" {
+		if list := p.r.Spec.More().NodeList; list != "" {
 			named, err := hostlist.Expand(list, len(a.Nodes)+1)
 			if err != nil {
 				s.w.Errorf("Invalid node list: %s", list)
@@ -58,6 +58,6 @@ func (s *run) divide(a *core.Alloc) int {
 // confine lays a part on the nodes that divide gave it.
 func (p *part) confine(ask *client.NewStep) {
 	if len(p.nodes) > 0 {
-		ask.NodeList, ask.Nodes, ask.Relative = core.ListNodes(p.nodes...), int32(len(p.nodes)), 0
+		ask.NodeList, ask.Nodes, ask.Relative = hostlist.Fold(p.nodes), int32(len(p.nodes)), 0
 	}
 }
