@@ -95,12 +95,7 @@ type Engine struct {
 	leading  chan struct{} // closed when the first snapshot is there
 	stopped  chan struct{}
 
-	// Of one that follows:
-	following chan struct{} // closed when there is a copy
-	copy      atomic.Pointer[copied]
-	moved     atomic.Pointer[chan struct{}] // closed when the copy has moved
-	catchUp   chan struct{}                 // somebody waits for what the copy does not have
-
+	Copy     Copy                                    // of the state, while it does not lead
 	stepDown atomic.Pointer[context.CancelCauseFunc] // ends leadership; nil: it does not lead
 
 	mu    sync.Mutex
@@ -167,11 +162,10 @@ func New(st store.Store, cfg Config, log *slog.Logger) *Engine {
 		cfg: cfg, store: st, log: log, rec: newRecorder(cfg.Record, log),
 		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch),
 		replans: make(chan replanRequest),
-		leading: make(chan struct{}), following: make(chan struct{}), catchUp: make(chan struct{}, 1), stopped: make(chan struct{}), senders: newSenders(cfg.Now, cfg.Inbox),
+		leading: make(chan struct{}), stopped: make(chan struct{}), senders: newSenders(cfg.Now, cfg.Inbox),
 	}
 	e.config.Store(&cfg.State)
-	moved := make(chan struct{})
-	e.moved.Store(&moved)
+	e.Copy.init(e)
 	return e
 }
 
@@ -372,7 +366,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return err
 	}
 	if e.cfg.Lease > 0 {
-		defer e.resign()
+		defer resign(e)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -388,8 +382,8 @@ func (e *Engine) Run(ctx context.Context) error {
 			cancel(fmt.Errorf("%w: %w", ErrLeadershipLost, why))
 			giveUp()
 		}
-		wg.Go(func() { e.renew(ctx, lost) })
-		wg.Go(func() { e.watchLease(ctx, lost) })
+		wg.Go(func() { renewLease(ctx, e, lost) })
+		wg.Go(func() { e.lease.watch(ctx, &e.cfg, lost) })
 	}
 	wg.Go(func() { e.purge(ctx) })
 	err := e.write(ctx, writing)

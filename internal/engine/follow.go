@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -21,7 +22,23 @@ const (
 )
 
 // Following is closed once an engine that does not lead has a copy of the state.
-func (e *Engine) Following() <-chan struct{} { return e.following }
+func (c *Copy) Following() <-chan struct{} { return c.following }
+
+// Copy is the state of an engine that does not lead, as it was copied from the store.
+type Copy struct {
+	e         *Engine
+	following chan struct{} // closed when there is a copy
+	at        atomic.Pointer[copied]
+	moved     atomic.Pointer[chan struct{}] // closed when the copy has moved
+	catchUp   chan struct{}                 // somebody waits for what the copy does not have
+}
+
+// init makes the copy of an engine.
+func (c *Copy) init(e *Engine) {
+	c.e, c.following, c.catchUp = e, make(chan struct{}), make(chan struct{}, 1)
+	moved := make(chan struct{})
+	c.moved.Store(&moved)
+}
 
 // copied is what an engine that follows knows of its copy.
 type copied struct {
@@ -34,37 +51,37 @@ type copied struct {
 }
 
 // LeaderHolder is who led when the store was last asked; "": not known.
-func (e *Engine) LeaderHolder() string {
-	if c := e.copy.Load(); c != nil {
-		return c.holder
+func (c *Copy) LeaderHolder() string {
+	if at := c.at.Load(); at != nil {
+		return at.holder
 	}
 	return ""
 }
 
 // Behind tells how old the copy of an engine that follows may be; 0 for one that leads.
-func (e *Engine) Behind() time.Duration {
-	if e.HoldsLease() {
+func (c *Copy) Behind() time.Duration {
+	if c.e.HoldsLease() {
 		return 0
 	}
-	if c := e.copy.Load(); c != nil {
-		return e.cfg.Clock() - c.current
+	if at := c.at.Load(); at != nil {
+		return c.e.cfg.Clock() - at.current
 	}
 	return 0
 }
 
 // Await waits until the state that readers get has an event's number. It gives up with ctx.
-func (e *Engine) Await(ctx context.Context, seq int64) error {
+func (c *Copy) Await(ctx context.Context, seq int64) error {
 	for {
-		s := e.snapshot.Load()
+		s := c.e.snapshot.Load()
 		if s != nil && s.Seq() >= seq {
 			return nil
 		}
-		moved := e.moved.Load()
-		if s := e.snapshot.Load(); s != nil && s.Seq() >= seq {
+		moved := c.moved.Load()
+		if s := c.e.snapshot.Load(); s != nil && s.Seq() >= seq {
 			return nil
 		}
 		select {
-		case e.catchUp <- struct{}{}:
+		case c.catchUp <- struct{}{}:
 		default:
 		}
 		select {
@@ -76,22 +93,23 @@ func (e *Engine) Await(ctx context.Context, seq int64) error {
 }
 
 // follow keeps the copy for d, or until it is time to try to lead.
-func (e *Engine) follow(ctx context.Context, d time.Duration, why string) bool {
+func (c *Copy) follow(ctx context.Context, d time.Duration, why string) bool {
+	e := c.e
 	if e.cfg.Lease == 0 {
 		return e.refuseFor(ctx, d, why)
 	}
 	asking, answered := context.WithTimeout(ctx, max(e.cfg.Lease, followEvery))
 	defer answered()
 	now := e.cfg.Clock()
-	c := e.copy.Load()
-	due := c == nil || now-c.checked >= followEvery && now-c.checked >= maxFollowShare*c.took
+	at := c.at.Load()
+	due := at == nil || now-at.checked >= followEvery && now-at.checked >= maxFollowShare*at.took
 	select {
-	case <-e.catchUp:
+	case <-c.catchUp:
 		due = true
 	default:
 	}
 	if due {
-		if err := e.refresh(asking); err != nil && ctx.Err() == nil {
+		if err := c.refresh(asking); err != nil && ctx.Err() == nil {
 			e.log.Debug("the copy of the state was not brought up to date", "err", err)
 		}
 	}
@@ -99,22 +117,23 @@ func (e *Engine) follow(ctx context.Context, d time.Duration, why string) bool {
 }
 
 // refresh brings the copy up to date.
-func (e *Engine) refresh(ctx context.Context) error {
+func (c *Copy) refresh(ctx context.Context) error {
+	e := c.e
 	began := e.cfg.Clock()
 	l, err := e.store.Leader(ctx)
 	if err != nil {
 		return err
 	}
-	old := e.copy.Load()
+	old := c.at.Load()
 	next := &copied{epoch: l.Epoch, holder: l.Holder, checked: began, current: began}
 	if old != nil && old.seq == l.Seq && old.epoch == l.Epoch {
 		next.seq, next.took = old.seq, old.took
-		e.copy.Store(next)
+		c.at.Store(next)
 		return nil
 	}
 	if old != nil && l.Seq < old.seq {
-		e.log.Error("the store has lost events that this server's copy has: the copy is dropped", "copy", old.seq, "store",
-			l.Seq)
+		e.log.Error("the store has lost events that this server's copy has: the copy is dropped", "copy", old.seq,
+			"store", l.Seq)
 	}
 	img, err := e.store.Load(ctx)
 	if err != nil {
@@ -125,23 +144,23 @@ func (e *Engine) refresh(ctx context.Context) error {
 		return fmt.Errorf("the copy: %w", err)
 	}
 	next.seq, next.took = img.Seq, e.cfg.Clock()-began
-	e.copy.Store(next)
-	e.show(st.Snapshot(), true)
+	c.at.Store(next)
+	c.show(st.Snapshot(), true)
 	select {
-	case <-e.following:
+	case <-c.following:
 	default:
-		close(e.following)
+		close(c.following)
 	}
 	return nil
 }
 
 // show gives readers and subscribers a state that was loaded.
-func (e *Engine) show(s *state.Snapshot, tell bool) {
-	e.snapshot.Store(s)
+func (c *Copy) show(s *state.Snapshot, tell bool) {
+	c.e.snapshot.Store(s)
 	fresh := make(chan struct{})
-	close(*e.moved.Swap(&fresh))
+	close(*c.moved.Swap(&fresh))
 	if tell {
-		e.publish(&Published{Changes: &core.Changes{}, Snapshot: s, Reloaded: true})
+		c.e.publish(&Published{Changes: &core.Changes{}, Snapshot: s, Reloaded: true})
 	}
 }
 

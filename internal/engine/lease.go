@@ -46,17 +46,17 @@ func (e *Engine) HoldsLease() bool {
 // lead waits for its turn; commands that come meanwhile are refused, not kept. It returns nil too when ctx ends.
 func (e *Engine) lead(ctx context.Context) error {
 	for began := e.cfg.Clock(); e.cfg.Yield > 0 && e.cfg.Clock()-began < e.cfg.Yield; {
-		if !e.follow(ctx, e.cfg.Yield/8, "this server has stepped down") {
+		if !e.Copy.follow(ctx, e.cfg.Yield/8, "this server has stepped down") {
 			return nil
 		}
 	}
 	for {
-		if why := e.clockFault(ctx); why != "" {
+		if why := clockFault(ctx, e); why != "" {
 			if e.ReadOnly() != why {
 				e.log.Error("this server does not lead", "why", why)
 			}
 			e.readOnly.Store(&why)
-			if !e.follow(ctx, followEvery, why) {
+			if !e.Copy.follow(ctx, followEvery, why) {
 				return nil
 			}
 			continue
@@ -66,7 +66,7 @@ func (e *Engine) lead(ctx context.Context) error {
 		if e.cfg.Lease > 0 {
 			asking, answered = context.WithTimeout(ctx, e.cfg.Lease)
 		}
-		epoch, err := e.store.Lead(asking, e.cfg.Holder, e.cfg.Lease, 0, e.leaseNow())
+		epoch, err := e.store.Lead(asking, e.cfg.Holder, e.cfg.Lease, 0, e.cfg.leaseNow())
 		answered()
 		if err == nil {
 			e.lease.grant(sent, e.cfg.Lease)
@@ -89,7 +89,7 @@ func (e *Engine) lead(ctx context.Context) error {
 			e.log.Info("following: another server leads", "err", err)
 		}
 		e.readOnly.Store(&why)
-		if !e.follow(ctx, max(e.cfg.Lease/8, 20*time.Millisecond), why) {
+		if !e.Copy.follow(ctx, max(e.cfg.Lease/8, 20*time.Millisecond), why) {
 			return nil
 		}
 	}
@@ -100,7 +100,7 @@ func (e *Engine) lead(ctx context.Context) error {
 const maxClockFault = 5 * time.Minute
 
 // clockFault says why this server must not lead because of its clock; "": it may.
-func (e *Engine) clockFault(ctx context.Context) string {
+func clockFault(ctx context.Context, e *Engine) string {
 	if e.cfg.Lease == 0 {
 		return ""
 	}
@@ -118,33 +118,33 @@ func (e *Engine) clockFault(ctx context.Context) string {
 }
 
 // leaseNow is the clock leases go by: the database's where several servers share one, so that theirs need not agree.
-func (e *Engine) leaseNow() core.Time {
-	if e.cfg.Lease > 0 {
+func (c *Config) leaseNow() core.Time {
+	if c.Lease > 0 {
 		return 0
 	}
-	return core.At(e.cfg.Now())
+	return core.At(c.Now())
 }
 
 // resign gives the lease back, so that the next leader need not wait for its end.
-func (e *Engine) resign() {
+func resign(e *Engine) {
 	if e.lease.over.Swap(true) { // from the next line on somebody else may lead
 		return // it was lost
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Lease)
 	defer cancel()
-	_, err := e.store.Lead(ctx, e.cfg.Holder, 0, e.epoch.Load(), e.leaseNow())
+	_, err := e.store.Lead(ctx, e.cfg.Holder, 0, e.epoch.Load(), e.cfg.leaseNow())
 	if err != nil && !errors.Is(err, store.ErrStale) && !errors.Is(err, store.ErrHeld) {
 		e.log.Warn("give the lease back", "err", err)
 	}
 }
 
-// renew extends the lease until ctx ends. A renewal that hangs is given up with the lease, and is a failed one.
-func (e *Engine) renew(ctx context.Context, lost func(error)) {
+// renewLease extends the lease until ctx ends. A renewal that hangs is given up with the lease, and is a failed one.
+func renewLease(ctx context.Context, e *Engine, lost func(error)) {
 	every := e.cfg.Lease / 3
 	for pause(ctx, every) {
 		sent := e.cfg.Clock()
 		asking, answered := context.WithTimeout(ctx, e.cfg.Lease)
-		_, err := e.store.Lead(asking, e.cfg.Holder, e.cfg.Lease, e.epoch.Load(), e.leaseNow())
+		_, err := e.store.Lead(asking, e.cfg.Holder, e.cfg.Lease, e.epoch.Load(), e.cfg.leaseNow())
 		answered()
 		every = e.cfg.Lease / 3
 		switch {
@@ -160,12 +160,12 @@ func (e *Engine) renew(ctx context.Context, lost func(error)) {
 	}
 }
 
-// watchLease ends the leadership with the lease, whatever its renewal waits for.
-func (e *Engine) watchLease(ctx context.Context, lost func(error)) {
+// watch ends the leadership with the lease, whatever its renewal waits for.
+func (l *lease) watch(ctx context.Context, cfg *Config, lost func(error)) {
 	for {
-		left := time.Duration(e.lease.until.Load()) - e.cfg.Clock()
+		left := time.Duration(l.until.Load()) - cfg.Clock()
 		if left <= 0 {
-			lost(fmt.Errorf("the lease of %v was not renewed in time", e.cfg.Lease))
+			lost(fmt.Errorf("the lease of %v was not renewed in time", cfg.Lease))
 			return
 		}
 		if !pause(ctx, left) {

@@ -75,7 +75,7 @@ func TestServerWithAWrongClockDoesNotLead(t *testing.T) {
 		f := newFakestore()
 		f.ahead = time.Hour
 		e := start(t, f, Config{Holder: "a", Lease: 2 * time.Second})
-		<-e.Following()
+		<-e.Copy.Following()
 		_, err := Do(t.Context(), e.Engine, submit(0, "k"))
 		if core.CodeOf(err) != core.Unavailable || !strings.Contains(err.Error(), "clock is -1h0m0s off") {
 			t.Errorf("it answers %v", err)
@@ -94,21 +94,21 @@ func TestFollowerCopies(t *testing.T) {
 		first := start(t, f, Config{Holder: "a", Lease: 2 * time.Second})
 		first.people(1)
 		second := start(t, f, Config{Holder: "b", Lease: 2 * time.Second})
-		<-second.Following()
+		<-second.Copy.Following()
 		told := make(chan *Published, 100)
 		defer second.Subscribe(func(p *Published) { told <- p })()
 		id := idOf(t, must(first, submit(0, "k")))
-		if err := second.Await(t.Context(), first.Snapshot().Seq()); err != nil {
+		if err := second.Copy.Await(t.Context(), first.Snapshot().Seq()); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := second.Snapshot().Job(id); !ok || second.HoldsLease() || second.LeaderHolder() != "a" {
-			t.Errorf("the copy has the job: %v; it follows %q", ok, second.LeaderHolder())
+		if _, ok := second.Snapshot().Job(id); !ok || second.HoldsLease() || second.Copy.LeaderHolder() != "a" {
+			t.Errorf("the copy has the job: %v; it follows %q", ok, second.Copy.LeaderHolder())
 		}
 		if p := <-told; !p.Reloaded {
 			t.Error("subscribers were not told")
 		}
 		time.Sleep(5 * time.Second)
-		if b := second.Behind(); b > 2*followEvery {
+		if b := second.Copy.Behind(); b > 2*followEvery {
 			t.Errorf("the copy is %v old", b)
 		}
 		loads := func() int { _, _, n := f.count(); return n }
@@ -119,7 +119,7 @@ func TestFollowerCopies(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		if err := second.Await(ctx, first.Snapshot().Seq()+1); core.CodeOf(err) != core.Unavailable {
+		if err := second.Copy.Await(ctx, first.Snapshot().Seq()+1); core.CodeOf(err) != core.Unavailable {
 			t.Errorf("it has what is not there: %v", err)
 		}
 		// Asked to step down, the first lets the second lead.

@@ -129,7 +129,7 @@ func (e *Engine) serve(ctx, writing context.Context, st *state.State, reloaded b
 		return nil
 	}
 	snap := st.Snapshot()
-	e.show(snap, false)
+	e.Copy.show(snap, false)
 	select {
 	case <-e.leading:
 	default:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -27,28 +26,29 @@ type follower struct {
 	serving errgroup.Group
 }
 
-// openFollower opens the doors of a server that follows.
-func (s *server) openFollower(ctx context.Context) (*follower, error) {
-	f := &follower{server: &server{
+// open opens the doors of a server that follows, with the parts that do not change with the role.
+func (f *follower) open(ctx context.Context, s *server) error {
+	f.server = &server{
 		Options: s.Options, holder: s.holder, store: s.store, engine: s.engine, logs: s.logs, samples: s.samples,
 		uploads: s.uploads, streams: stream.New(stream.Patience{}), ports: s.ports, members: s.members, began: s.began,
-	}}
+	}
 	f.live.Store(s.live.Load())
 	if err := f.openSeals(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := writeFile(f.Config.CAFile(), f.authority.PEM()); err != nil {
-		return nil, err
+		return err
 	}
 	var err error
 	if f.doors, err = f.openDoors(); err != nil {
-		return nil, err
+		return err
 	}
 	cfg := f.Config
-	f.hub = hub.New(hub.Config{Cluster: cfg.Cluster, Version: f.Version, SilentAfter: cfg.Timers.SilentAfter.D()}, f.engine,
-		f.store.Blob, f.logs, f.Log)
+	f.hub = hub.New(hub.Config{
+		Cluster: cfg.Cluster, Version: f.Version, SilentAfter: cfg.Timers.SilentAfter.D(),
+	}, f.engine, f.store.Blob, f.logs, f.Log)
 	if f.fleets, err = f.newFleets(); err != nil {
-		return nil, err
+		return err
 	}
 	f.triggers = trigger.New(f.engine, f.store, f.triggerConfig, f.Log)
 	passer := pass.New(pass.Config{
@@ -69,7 +69,7 @@ func (s *server) openFollower(ctx context.Context) (*follower, error) {
 		f.serving.Go(d.serve)
 	}
 	f.members.takeTerm(f.server)
-	return f, nil
+	return nil
 }
 
 // leave gives the doors back; calls under way are finished meanwhile, those that wait for a leader by the next one.
@@ -120,36 +120,13 @@ func (b *between) conf() (*tls.Config, error) {
 	return b.tls, nil
 }
 
-// betweenServers is where other servers reach this one; "": nowhere.
-func (s *server) betweenServers() string {
-	if addr := s.agentAddr(); addr != "" {
-		return addr
-	}
-	if d := s.door("api"); d != nil && d.tls {
-		return d.address()
-	}
-	return ""
-}
-
-func (s *server) hostName() string {
-	if s.Config.Server.ID != "" {
-		return s.Config.Server.ID
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return "localhost"
-	}
-	return host
-}
-
 // awaitLead serves what a server that follows can until the engine leads. It returns nil then, and what has to be
 // waited for once the doors are another's.
-func (s *server) awaitLead(ctx context.Context, ended chan error) (after func(), err error) {
+func (f *follower) awaitLead(ctx context.Context, s *server, ended chan error) (after func(), err error) {
 	after = func() {}
-	following := s.engine.Following()
-	var f *follower
+	following := s.engine.Copy.Following()
 	done := func() {
-		if f == nil {
+		if f.server == nil {
 			return
 		}
 		f.leave()
@@ -169,8 +146,8 @@ func (s *server) awaitLead(ctx context.Context, ended chan error) (after func(),
 			return after, ctx.Err()
 		case <-following:
 			following = nil
-			if f, err = s.openFollower(ctx); err != nil {
-				f = nil
+			if err = f.open(ctx, s); err != nil {
+				f.server = nil
 				s.Log.Warn("this server follows, and answers nobody", "err", err)
 				continue
 			}

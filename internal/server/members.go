@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -29,8 +30,8 @@ func checkCluster(ctx context.Context, st store.Store, cfg *config.Config) error
 	for _, r := range rows {
 		var other row
 		if json.Unmarshal(r.Doc, &other) == nil && r.Age < silentAfter && other.Cluster != cfg.Cluster {
-			return core.Errorf(core.Conflict, "server.store: server %s of cluster %s works in this database, and these settings "+
-				"are of cluster %s: name another database, or set cluster: %[2]s to make this a server of that cluster",
+			return core.Errorf(core.Conflict, "server.store: server %s of cluster %s works in this database, and these "+
+				"settings are of cluster %s: name another database, or set cluster: %[2]s to make this a server of that cluster",
 				other.Name, other.Cluster, cfg.Cluster)
 		}
 	}
@@ -47,7 +48,7 @@ type members struct {
 	log     *slog.Logger
 	term    atomic.Pointer[term]
 	leader  atomic.Pointer[string] // address of who leads; nil: not known
-	asked   atomic.Int64           // when somebody last wanted to know in vain, by bootTime
+	asked   atomic.Int64           // when somebody last wanted to know without an answer, by bootTime
 	others  atomic.Pointer[[]string]
 }
 
@@ -122,7 +123,7 @@ func (m *members) tell(ctx context.Context, t *term) {
 // describe is this server as it is now.
 func (m *members) describe(t *term) client.Server {
 	s := t.about
-	s.Address, s.Role, s.Behind = t.address, "follows", t.engine.Behind().Seconds()
+	s.Address, s.Role, s.Behind = t.address, "follows", t.engine.Copy.Behind().Seconds()
 	if t.engine.Epoch() != 0 && t.engine.HoldsLease() {
 		s.Role, s.Behind = "leads", 0
 	}
@@ -138,7 +139,7 @@ func (m *members) look(ctx context.Context) {
 	defer stop()
 	l, err := m.store.Leader(ctx)
 	if err != nil {
-		return // what was known holds: calls tell whether it does
+		return // what was known holds
 	}
 	if l.Left <= 0 || l.Holder == "" {
 		m.leader.Store(nil)
@@ -208,7 +209,15 @@ func (m *members) list(ctx context.Context) ([]client.Server, error) {
 
 // takeTerm has the others learn what this server is from now on.
 func (m *members) takeTerm(s *server) {
-	m.term.Store(&term{engine: s.engine, address: s.betweenServers(), about: client.Server{
-		Name: s.hostName(), Version: s.Version, Started: core.At(s.began),
+	name := s.Config.Server.ID
+	if name == "" {
+		name, _ = os.Hostname() // without a name it is known by its address
+	}
+	addr := s.agentAddr()
+	if d := s.door("api"); addr == "" && d != nil && d.tls {
+		addr = d.address()
+	}
+	m.term.Store(&term{engine: s.engine, address: addr, about: client.Server{
+		Name: name, Version: s.Version, Started: core.At(s.began),
 	}})
 }

@@ -203,7 +203,7 @@ func (s *server) run(ctx context.Context) error {
 		stopEngine()
 		return errors.Join(err, <-ended)
 	}
-	after, err := s.awaitLead(ctx, ended)
+	after, err := new(follower).awaitLead(ctx, s, ended)
 	var left sync.WaitGroup
 	left.Go(after)
 	defer left.Wait()

@@ -76,7 +76,7 @@ func (a *API) awaitCopy(r *http.Request) error {
 	}
 	ctx, stop := context.WithTimeout(r.Context(), catchUp)
 	defer stop()
-	return a.Engine.Await(ctx, seq)
+	return a.Engine.Copy.Await(ctx, seq)
 }
 
 // Wrote notes that a call was carried out by the leader, and is in the state from an event on.
@@ -115,6 +115,8 @@ func callerKey(r *http.Request) string {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		node = r.TLS.VerifiedChains[0][0].Subject.CommonName
 	}
-	return strings.Join([]string{node, r.Header.Get(call.PeerHeader), r.Header.Get("Authorization"),
-		r.Header.Get("X-Slurm-User-Token")}, "\n")
+	return strings.Join([]string{
+		node, r.Header.Get(call.PeerHeader), r.Header.Get("Authorization"),
+		r.Header.Get("X-Slurm-User-Token"),
+	}, "\n")
 }

@@ -1,55 +1,18 @@
-package server_test
+//go:build e2e
+
+package faults
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
-	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/server/servertest"
 )
-
-// sharedStore is the URL of an empty schema in PostgreSQL, for several servers.
-func sharedStore(t *testing.T) string {
-	t.Helper()
-	base := os.Getenv("TEST_POSTGRES_URL")
-	if base == "" {
-		t.Skip("TEST_POSTGRES_URL is not set: run it with scripts/with-postgres.sh")
-	}
-	conn, err := pgx.Connect(t.Context(), base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := fmt.Sprintf("servers_%d_%d", os.Getpid(), rand.Uint32())
-	if _, err := conn.Exec(t.Context(), "CREATE SCHEMA "+name); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx := context.Background() // the test's own has ended
-		if _, err := conn.Exec(ctx, "DROP SCHEMA "+name+" CASCADE"); err != nil {
-			t.Error(err)
-		}
-		_ = conn.Close(ctx) // nothing hangs on it
-	})
-	u, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := u.Query()
-	q.Set("search_path", name)
-	q.Set("pool_max_conns", "6")
-	u.RawQuery = q.Encode()
-	return u.String()
-}
 
 // roles are the roles of the cluster's servers, as one of them tells.
 func roles(s *servertest.Server) map[string]string {
@@ -81,7 +44,7 @@ func awaitLeader(t *testing.T, s *servertest.Server, name string) {
 // keeps them through a change of leader; agents are sent on.
 func TestFollower(t *testing.T) {
 	t.Parallel()
-	store := sharedStore(t)
+	store := postgres(t)
 	key := filepath.Join(t.TempDir(), "seal.key")
 	set := []string{"server.store=" + store, "server.seal_key=" + key, "timers.lease=3s"}
 	first := servertest.Start(t, append(set, "server.id=first")...)
@@ -101,7 +64,8 @@ func TestFollower(t *testing.T) {
 			t.Errorf("project %s is not there right after it was made", name)
 		}
 	}
-	if status, err := second.Call("GET", "/agent/v1/connect", "", nil, nil); status != 503 || core.ReasonOf(err) != "not_leading" {
+	status, err := second.Call("GET", "/agent/v1/connect", "", nil, nil)
+	if status != 503 || core.ReasonOf(err) != "not_leading" {
 		t.Errorf("an agent gets %d %v", status, err)
 	}
 	// Submissions go on while the lead changes, and each is made once.
