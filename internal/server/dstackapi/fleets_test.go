@@ -21,7 +21,7 @@ func TestPartlyUsedNodes(t *testing.T) {
 		ada.Get("/api/project/main/fleets/get", `{"name":"main"}`, &one)
 		return one.Instances[slices.IndexFunc(one.Instances, func(x wire.Instance) bool { return x.Name == "n1" })]
 	}
-	if x := seen(); x.Status != "idle" || x.BusyBlocks != 0 || x.TotalBlocks != 4 {
+	if x := seen(); x.Status != "idle" || x.BusyBlocks != 0 || x.TotalBlocks != 1 {
 		t.Fatalf("%+v", x)
 	}
 	run := apply(ada, spec("quarter", `{"resources": {"cpu": 2, "memory": "1GB..", "disk": "0.."}}`), false)
@@ -45,7 +45,7 @@ func TestPartitionsAreFleets(t *testing.T) {
 	if len(f.Instances) != 2 || f.Instances[0].Name != "idle" || f.Instances[0].Status != "pending" ||
 		f.Instances[1].Name != "n1" || f.Instances[1].Status != "idle" || f.Instances[1].Backend != "remote" ||
 		f.Instances[1].InstanceType == nil || f.Instances[1].FleetID != f.ID ||
-		f.Instances[1].TotalBlocks != f.Instances[1].InstanceType.Resources.CPUs {
+		f.Instances[1].TotalBlocks != 1 {
 		t.Errorf("instances: %+v", f.Instances)
 	}
 	var one wire.Fleet

@@ -354,13 +354,14 @@ func (i *InstanceView) Node(n *core.Node) client.FleetInstance {
 		Node: n.Name, Host: cmp.Or(n.Host.Hostname, string(n.Name)), Blocks: max(1, n.Blocks), Note: n.Reason,
 		State: shown.State, Hardware: n.Hardware, AllocCPUs: shown.AllocCPUs, Version: n.Host.Version,
 	}
-	if n.Blocks == 0 { // jobs share it by CPUs and GPUs: as many parts as it could be split into
-		if parts, err := n.Hardware.Split(core.BlocksAuto); err == nil {
-			x.Blocks, shown.Blocks = parts, parts
-		}
-	}
-	if shown.Blocks > 0 {
+	if n.Blocks > 0 {
 		x.Busy = busyBlocks(&shown)
+	} else if parts, err := n.Hardware.Split(core.BlocksAuto); err == nil {
+		// Jobs share it by CPUs and GPUs: while some of it is in use, it is shown as what it could be split into.
+		shown.Blocks = parts
+		if busy := busyBlocks(&shown); busy > 0 && busy < parts {
+			x.Blocks, x.Busy = parts, busy
+		}
 	}
 	status, unreachable := i.v.stateOf(n, shown.AllocCPUs).Dstack()
 	if x.Status = status; unreachable {
