@@ -23,7 +23,7 @@ type Limits struct {
 	// of a run while no other on its node writes much (256 KiB a second); log_rate where that is more
 	LogRateAlone Size  `yaml:"log_rate_alone"`
 	MailPerHour  int64 `yaml:"mail_per_hour"` // letters about one user's jobs; what is over is not sent
-	// on the disks of logs, of the server and of nodes: below it output is dropped, below half of it the server takes no
+	// on the disks of logs, of the server and of nodes: below it output is dropped, below a quarter the server takes no
 	// new jobs
 	MinFreeDisk Size  `yaml:"min_free_disk"`
 	StepsPerJob int64 `yaml:"steps_per_job"` // as Slurm's MaxStepCount

@@ -18,8 +18,8 @@ func (a *Base) Keep(who *Caller, n int64) error {
 	}
 	set := a.Settings()
 	limits := &set.Limits
-	if dir := set.StoreDir(); dir != "" && a.disk.Low(dir, int64(limits.MinFreeDisk)/2, n) {
-		return core.Errorf(core.Unavailable, "the disk of the server is nearly full (less than half of "+
+	if dir := set.StoreDir(); dir != "" && a.disk.Low(dir, int64(limits.MinFreeDisk)/4, n) {
+		return core.Errorf(core.Unavailable, "the disk of the server is nearly full (less than a quarter of "+
 			"limits.min_free_disk, %s, is free): it takes nothing new until an administrator makes room", limits.MinFreeDisk).
 			Because("disk_full")
 	}
