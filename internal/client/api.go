@@ -22,6 +22,9 @@ type Submit struct {
 	Files  []byte    `json:"files,omitempty"` // a parcel (internal/wire/parcel), for a job in containers
 	Key    string    `json:"key,omitempty"`   // client-made; sending again under the same key gives the same job
 	Strict bool      `json:"strict,omitempty"`
+	// Unsaid are words of the spec that the submitter left to the site: UnsaidRequeue, UnsaidAppend. They go beside the
+	// body, so that servers from before they were thought of take the job as it is.
+	Unsaid []string `json:"-"`
 	// Components are those of a het job after the first, which is Spec and has the script.
 	Components []core.Spec `json:"components,omitempty"`
 	// it was sent before and the answer was lost: look further back for the key
@@ -32,6 +35,12 @@ type Submit struct {
 	// RunSpec: Config is the run's description in JSON, as dstack's clients send it; false: it is a YAML file.
 	RunSpec bool `json:"run_spec,omitempty"`
 }
+
+// The words of Submit.Unsaid.
+const (
+	UnsaidRequeue = "requeue" // whether it may go back to the queue
+	UnsaidAppend  = "append"  // whether its output is appended to what is there
+)
 
 // Submitted answers Submit.
 type Submitted struct {
@@ -104,6 +113,9 @@ type JobsQuery struct {
 	Until      time.Time
 	Limit      int
 	Newest     bool // newest first
+	// Recent is instead of Since: those that ended no longer ago than the site keeps them in sight. Servers that do not
+	// know it go by Since.
+	Recent bool
 	// LeaveDeleted leaves out the jobs of runs that somebody deleted.
 	LeaveDeleted bool
 }

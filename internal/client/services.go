@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -26,6 +27,11 @@ type JobList struct {
 	SrunEpilog string `json:"srun_epilog,omitempty"`
 	// KillWait is how long processes of a job may take to end after TERM; with a single job.
 	KillWait core.Seconds `json:"kill_wait,omitempty"`
+	// What steps do whose srun does not say; with a single job.
+	KillOnBadExit bool         `json:"kill_on_bad_exit,omitempty"`
+	WaitTime      core.Seconds `json:"wait_time,omitempty"`
+	// MinAge is how long a job that has ended is shown as if it were live; 0: for ever. With a single job.
+	MinAge core.Seconds `json:"min_age,omitempty"`
 }
 
 // NodeList answers GET /api/v1/nodes.
@@ -99,7 +105,11 @@ func (c *JobClient) Submit(ctx context.Context, s *Submit) (*Submitted, error) {
 		s.Key = NewKey()
 	}
 	out := new(Submitted)
-	err := c.do(ctx, call{method: "POST", path: PathSubmit, body: s, again: always, resend: func() { s.Retry = true }},
+	path := PathSubmit
+	if len(s.Unsaid) > 0 {
+		path += "?unsaid=" + strings.Join(s.Unsaid, "&unsaid=")
+	}
+	err := c.do(ctx, call{method: "POST", path: path, body: s, again: always, resend: func() { s.Retry = true }},
 		out)
 	if err != nil {
 		return nil, err
@@ -388,6 +398,9 @@ func (q JobsQuery) values() url.Values {
 	}
 	if q.Newest {
 		v.Set("newest", "1")
+	}
+	if q.Recent {
+		v.Set("recent", "1")
 	}
 	if q.Limit > 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))

@@ -157,6 +157,20 @@ type Jobs struct {
 	MaxTasks     int64     `yaml:"max_tasks_per_node"` // of a step, as Slurm's MaxTasksPerNode
 	StrictSubmit bool      `yaml:"strict_submit"`      // refuse what can never start, in every front end
 	MaxRequeues  int32     `yaml:"max_requeues"`
+	// RequeueExit are exit codes, as in 3,10-12, with which batch jobs go back to the queue, as Slurm's key of that name.
+	RequeueExit string `yaml:"requeue_exit"`
+	// RequeueExitHold are those with which they are held there, in the state SPECIAL_EXIT.
+	RequeueExitHold string `yaml:"requeue_exit_hold"`
+	// RequeueDelay is how long a job that went back to the queue waits at least; a preempted one does not.
+	RequeueDelay   Duration `yaml:"requeue_delay"`
+	MinAge         Duration `yaml:"min_age"`                 // squeue shows a job that has ended for so long; 0: for ever
+	MayRequeue     bool     `yaml:"may_requeue"`             // where no option says it: jobs may go back to the queue
+	AppendOutput   bool     `yaml:"append_output"`           // likewise: their output is appended to what is there
+	KillInvalidDep bool     `yaml:"kill_invalid_dependency"` // likewise: jobs whose dependency can never be met are ended
+	KillOnBadExit  bool     `yaml:"kill_on_bad_exit"`        // likewise: a task of srun that fails ends its step
+	// WaitTime is, where no option says it, how long after the first task of srun has ended the others are ended; 0: they
+	// are waited for.
+	WaitTime Duration `yaml:"wait_time"`
 	// ResvOverrun is how long what runs in an advance reservation may continue after its end, as Slurm's ResvOverRun.
 	ResvOverrun TimeLimit `yaml:"reservation_overrun"`
 	// SubmitPlugins decide on submissions before they are admitted, in this order: lua (SubmitScript),
@@ -304,6 +318,7 @@ func Default() *Config {
 		Jobs: Jobs{
 			MaxScript: Size(4 * core.MiB), MaxEnv: Size(8 * core.MiB),
 			MaxArray: 4_000_001, MaxJobs: 5_000_000, MaxTasks: 512, MaxRequeues: 5,
+			MinAge: Duration(5 * time.Minute), MayRequeue: true,
 		},
 		Limits:     defaultLimits(),
 		Scheduling: Scheduling{Rule: "easy", Select: "core"},

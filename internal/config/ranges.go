@@ -47,6 +47,13 @@ func (d *decoder) checkNumbers(c *Config) {
 		d.within(path+"tmp_disk", int64(n.TmpDisk), 0, math.MaxInt64)
 	}
 	d.within("jobs.max_requeues", int64(c.Jobs.MaxRequeues), 0, math.MaxInt32)
+	for path, text := range map[string]string{
+		"jobs.requeue_exit": c.Jobs.RequeueExit, "jobs.requeue_exit_hold": c.Jobs.RequeueExitHold,
+	} {
+		if _, err := ParseExitCodes(text); err != nil {
+			d.at(path, "%v", err)
+		}
+	}
 	d.within("jobs.max_jobs", c.Jobs.MaxJobs, 1, math.MaxInt64)
 	d.within("jobs.default_mem_per_cpu", int64(c.Jobs.DefMemPerCPU), 0, math.MaxInt64)
 }

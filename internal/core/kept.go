@@ -113,8 +113,10 @@ func (s *Spec) NoKill() bool {
 	return k != nil && k.NoKill != nil && *k.NoKill
 }
 
-// KillInvalid reports that a job ends when what it waits for can never happen.
-func (s *Spec) KillInvalid() bool {
-	k := s.More().Kept
-	return k != nil && k.KillInvalid != nil && *k.KillInvalid
+// KillInvalid reports that a job ends when what it waits for can never happen; unsaid is for those that say nothing.
+func (s *Spec) KillInvalid(unsaid bool) bool {
+	if k := s.More().Kept; k != nil && k.KillInvalid != nil {
+		return *k.KillInvalid
+	}
+	return unsaid
 }

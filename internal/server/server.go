@@ -451,6 +451,8 @@ func engineConfig(cfg *config.Config) engine.Config {
 	enforced, _ := cfg.Accounting.Enforced() // they have been checked
 	rule, _ := core.ParseRule(cfg.Scheduling.Rule)
 	unit, _ := core.ParseAllocUnit(cfg.Scheduling.Select)
+	requeueExit, _ := config.ParseExitCodes(cfg.Jobs.RequeueExit)
+	requeueHold, _ := config.ParseExitCodes(cfg.Jobs.RequeueExitHold)
 	c := engine.Config{
 		State: state.Config{
 			Partitions: cfg.CorePartitions(), DefaultProject: core.ProjectName(cfg.Accounting.DefaultProject),
@@ -461,7 +463,9 @@ func engineConfig(cfg *config.Config) engine.Config {
 			JobsPerUser: int(cfg.Limits.JobsPerUser), ArrayTasksPerUser: int(cfg.Limits.ArrayTasksPerUser),
 			CronJobsPerUser: int(cfg.Limits.CronJobsPerUser),
 			TrialsPerUser:   int(cfg.Limits.TrialsPerUser), StepsPerJob: int(cfg.Limits.StepsPerJob),
-			MaxRequeues: cfg.Jobs.MaxRequeues, MaxTokens: int(cfg.Limits.Tokens),
+			RequeueExit: requeueExit, RequeueExitHold: requeueHold, RequeueDelay: seconds(cfg.Jobs.RequeueDelay),
+			KillInvalidDep: cfg.Jobs.KillInvalidDep,
+			MaxRequeues:    cfg.Jobs.MaxRequeues, MaxTokens: int(cfg.Limits.Tokens),
 			Rule: rule, Reservations: cfg.Scheduling.Reservations,
 			Select: unit, Licenses: cfg.CoreLicenses(), Offers: cfg.CoreOffers(),
 			Zone:         state.Zone{Location: time.Local},

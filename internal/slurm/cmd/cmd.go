@@ -281,7 +281,8 @@ const maxHosts = 1 << 18
 // Hosts expands a hostlist expression.
 func Hosts(expr string) ([]string, error) { return hostlist.Expand(expr, maxHosts) }
 
-// MinJobAge is how long listings of live jobs still show one that has ended, as Slurm's setting of that name.
+// MinJobAge is how long listings of live jobs still show one that has ended, where the server does not go by its own
+// jobs.min_age.
 const MinJobAge = 5 * time.Minute
 
 // BadMoment is what Slurm says of a time that it cannot read, with the place where it gave up.

@@ -60,6 +60,7 @@ func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 		cfg.Accounting.DefaultProject = rootAccount
 	}
 	cfg.Step.PrologTimeout = unbounded
+	cfg.Jobs.RequeueDelay = requeueDelay
 	cfg.Server.UserTriggers = true
 	v.settings()
 	cfg.Slurm = config.SlurmConf{File: c.File, Shown: c.shown()}

@@ -39,6 +39,15 @@ var known = map[string]set{
 	"defmempercpu":           toSize(func(c *config.Config) *config.Size { return &c.Jobs.DefMemPerCPU }),
 	"killwait":               toSeconds(func(c *config.Config) *config.Duration { return &c.Timers.KillWait }),
 	"maxbatchrequeue":        maxRequeues,
+	"requeueexit":            exitCodes(func(c *config.Config) *string { return &c.Jobs.RequeueExit }),
+	"requeueexithold":        exitCodes(func(c *config.Config) *string { return &c.Jobs.RequeueExitHold }),
+	"minjobage":              toSeconds(func(c *config.Config) *config.Duration { return &c.Jobs.MinAge }),
+	"waittime":               toSeconds(func(c *config.Config) *config.Duration { return &c.Jobs.WaitTime }),
+	"jobrequeue":             toFlag(func(c *config.Config) *bool { return &c.Jobs.MayRequeue }),
+	"jobfileappend":          toFlag(func(c *config.Config) *bool { return &c.Jobs.AppendOutput }),
+	"killonbadexit":          toFlag(func(c *config.Config) *bool { return &c.Jobs.KillOnBadExit }),
+	"dependencyparameters":   dependencyParameters,
+	"prologflags":            prologFlags,
 	"resvoverrun": func(v *converter, s Setting) error {
 		t, err := span(s.Value)
 		v.cfg.Jobs.ResvOverrun = config.TimeLimit(t)

@@ -102,7 +102,7 @@ func (f *StateFilter) Match(s core.JobState, flags core.JobFlag) bool {
 	}
 	for _, x := range flagStates {
 		if flags.Any(x.flag) {
-			return f.flags.Any(x.flag)
+			return f.flags.Any(x.flag) || x.flag == core.SpecialExit && f.base[s] // which waits as others do
 		}
 	}
 	return f.base[s]

@@ -20,7 +20,7 @@ func listJobs(c *Call) (*schema.Record, error) {
 	if err := c.unchanged("jobs"); err != nil {
 		return nil, err
 	}
-	query := client.JobsQuery{History: true, Since: c.api.Now().Add(-cmd.MinJobAge)}
+	query := client.JobsQuery{History: true, Recent: true, Since: c.api.Now().Add(-cmd.MinJobAge)}
 	first, next, err := c.api.Client.JobPages(c.Context, query)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func jobStates(c *Call) (*schema.Record, error) {
 		return listJobs(c)
 	}
 	list, err := c.api.Client.Jobs(c.Context, client.JobsQuery{
-		IDs: ids, History: true, Since: c.api.Now().Add(-cmd.MinJobAge),
+		IDs: ids, History: true, Recent: true, Since: c.api.Now().Add(-cmd.MinJobAge),
 	})
 	if err != nil {
 		return nil, err

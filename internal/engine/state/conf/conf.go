@@ -32,8 +32,13 @@ type Config struct {
 	StepsPerJob       int `json:",omitempty"` // numbered steps of a job, for everybody
 	KeyWindow         int // submit keys remembered in memory
 	MaxRequeues       int32
-	MaxTokens         int          // of a user that work; 0: any number
-	MaxKillGrace      core.Seconds // the most a job may ask for between TERM and KILL
+	// RequeueExit are the exit codes with which a batch job goes back to the queue, RequeueExitHold those with which it
+	// is held there.
+	RequeueExit, RequeueExitHold []int32      `json:",omitempty"`
+	RequeueDelay                 core.Seconds `json:",omitempty"` // before a job that went back may start again
+	KillInvalidDep               bool         `json:",omitempty"` // a job that does not say so ends with its dependency
+	MaxTokens                    int          // of a user that work; 0: any number
+	MaxKillGrace                 core.Seconds // the most a job may ask for between TERM and KILL
 	// InteractiveIdle is how long an allocation may stand without ever having had a step; its creator is gone then. 0: for
 	// ever.
 	InteractiveIdle core.Seconds

@@ -220,7 +220,7 @@ func (d *Dependencies) store(e *jobs.Edit, j *core.Job, enough bool, from core.T
 		e.Job.Eligible = max(d.rec.Now(), e.Job.Spec.Begin, from)
 	}
 	e.Job.Reason = Reason(e.Job)
-	if e.Job.Reason == core.ReasonDependencyNever && e.Job.Spec.KillInvalid() {
+	if e.Job.Reason == core.ReasonDependencyNever && d.jobs.KillsInvalid(e.Job.Spec) {
 		e.Job.Start = d.rec.Now()
 		e.End(core.Cancelled, core.ReasonDependencyNever, "what it waits for can never happen any more")
 		e.Commit()

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -91,12 +92,30 @@ func (e *Edit) batchExited(in *ExitReport) {
 		switch {
 		case in.Exit.Signal != 0:
 			e.End(core.Failed, core.ReasonRaisedSignal, in.Message)
+		case e.requeueByCode(in.Exit.Code):
 		case in.Exit.Code != 0:
 			e.End(core.Failed, core.ReasonNonZeroExit, in.Message)
 		default:
 			e.End(core.Completed, "", in.Message)
 		}
 	}
+}
+
+// requeueByCode sends a job back to the queue whose exit code the settings name for that, and holds it if they say so.
+// As Slurm 22.05 it does so whatever the job says of being requeued.
+func (e *Edit) requeueByCode(code int32) bool {
+	cfg, spec := e.ed.cfg, e.Job.Spec
+	hold := slices.Contains(cfg.RequeueExitHold, code)
+	if !hold && !slices.Contains(cfg.RequeueExit, code) || spec.Kind != core.Batch || e.Job.Stop != nil ||
+		spec.Run != "" || spec.More().Het != nil || spec.Recurs() {
+		return false
+	}
+	e.MarkRequeue("", false, "")
+	e.Job.Reason = core.ReasonNonZeroExit // what is kept of the attempt tells it
+	if hold {
+		e.Job.Flags |= core.HeldUser | core.SpecialExit
+	}
+	return true
 }
 
 // ContainerExited ends a job whose container on one of its nodes is gone before the job is: without it the others
@@ -133,3 +152,6 @@ func (ed *Editor) reportedEnd(in *ExitReport, start core.Time) core.Time {
 	}
 	return max(in.At, start)
 }
+
+// KillsInvalid reports that a job ends when what it waits for can never happen.
+func (ed *Editor) KillsInvalid(spec *core.Spec) bool { return spec.KillInvalid(ed.cfg.KillInvalidDep) }

@@ -103,7 +103,7 @@ func (e *Edit) NodeClean(node core.NodeName) {
 func (e *Edit) close() {
 	e.ed.endLiveSteps(e.Job)
 	if e.Job.Flags.Has(core.Requeueing) {
-		e.requeueNow()
+		e.requeueNow(e.ed.cfg.RequeueDelay)
 		return
 	}
 	ended := true // before this input: then its end was told and its cleaning is news
@@ -134,10 +134,10 @@ func (e *Edit) MarkRequeue(by core.UserName, hold bool, why string) {
 }
 
 // RequeueEnded puts a job that had left memory back into the queue.
-func (e *Edit) RequeueEnded() { e.requeueNow() }
+func (e *Edit) RequeueEnded() { e.requeueNow(0) }
 
-// requeueNow puts a job that was on its way back into the queue.
-func (e *Edit) requeueNow() {
+// requeueNow puts a job that was on its way back into the queue, where it waits for delay at least.
+func (e *Edit) requeueNow(delay core.Seconds) {
 	hold, why := e.Job.Flags.Has(core.RequeueHold), e.Job.Reason
 	if e.Job.Alloc != nil {
 		e.Job.Remember()
@@ -158,6 +158,9 @@ func (e *Edit) requeueNow() {
 		if at, err := runlife.NextCron(e.Job.Spec, e.ed.cfg.Zone.Location, e.ed.rec.Now()); err == nil {
 			e.Job.Eligible = at
 		}
+	}
+	if delay > 0 && e.Job.Pushed == nil {
+		e.Job.Eligible = max(e.Job.Eligible, e.ed.rec.Now().Add(delay.Duration()))
 	}
 	if e.Job.Pushed != nil { // a preemption is not the job's fault
 		p := *e.Job.Pushed

@@ -55,7 +55,7 @@ func (e *Edit) RunExpired() {
 	}
 	e.Job.Attempt++ // no agent has heard of it, but clients count it
 	e.Job.Remember()
-	e.requeueNow()
+	e.requeueNow(0)
 }
 
 // TimeLimitOf is how long a job may last; 0: forever.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -37,6 +38,11 @@ func (a *Jobs) List(w http.ResponseWriter, r *http.Request, who *call.Caller) (a
 	v, err := a.Viewer(who)
 	if err != nil {
 		return nil, err
+	}
+	if age := a.Settings().Jobs.MinAge.D(); sel.Recent && age > 0 {
+		sel.Since = core.At(time.Now().Add(-age))
+	} else if sel.Recent {
+		sel.Since = 0
 	}
 	if sel.History {
 		done, err := a.Heavy(r.Context(), who)
@@ -256,6 +262,8 @@ func (a *Jobs) Show(_ http.ResponseWriter, r *http.Request, who *call.Caller) (a
 	step := &a.Settings().Step
 	out.SrunProlog, out.SrunEpilog = step.SrunProlog, step.SrunEpilog
 	out.KillWait = a.Settings().Timers.KillWait.Seconds()
+	site := &a.Settings().Jobs
+	out.KillOnBadExit, out.WaitTime, out.MinAge = site.KillOnBadExit, site.WaitTime.Seconds(), site.MinAge.Seconds()
 	for i, j := range list {
 		a.describe(v, &out.Jobs[i], j)
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
-	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -275,16 +274,13 @@ func (a *Control) UpdateJob(_ http.ResponseWriter, r *http.Request, who *call.Ca
 	return call.OK{}, nil
 }
 
-// minJobAge is how long after its end a job can be requeued (Slurm: MinJobAge).
-const minJobAge = 5 * time.Minute
-
 // requeueEnded puts jobs that have ended back into the queue.
 func (a *Control) requeueEnded(ctx context.Context, who *call.Caller, list []*core.Job, in *client.Update) (
 	any, error,
 ) {
-	now, done := a.Engine.Snapshot().Now(), false
+	now, done, age := a.Engine.Snapshot().Now(), false, a.Settings().Jobs.MinAge.D()
 	for _, j := range list {
-		if !j.State.Final() || now.Sub(j.End) > minJobAge {
+		if !j.State.Final() || age > 0 && now.Sub(j.End) > age {
 			continue
 		}
 		if in.Incomplete && j.State == core.Completed {
@@ -298,7 +294,7 @@ func (a *Control) requeueEnded(ctx context.Context, who *call.Caller, list []*co
 		done = true
 	}
 	if !done {
-		return nil, core.Errorf(core.Conflict, "job %d has ended more than %v ago", list[0].ID, minJobAge).
+		return nil, core.Errorf(core.Conflict, "job %d has ended more than %v ago", list[0].ID, age).
 			Because("job_finished")
 	}
 	return call.OK{}, nil

@@ -53,6 +53,24 @@ func (a *Submissions) readSubmit(r *http.Request, who *call.Caller) (*submission
 	if err := a.checkSizes(s); err != nil {
 		return nil, err
 	}
+	var unsaid []string
+	if r.URL.RawQuery != "" { // most front ends say all
+		unsaid = r.URL.Query()["unsaid"]
+	}
+	for _, word := range unsaid {
+		for k := range len(s.Components) + 1 {
+			spec := &s.Spec
+			if k > 0 {
+				spec = &s.Components[k-1]
+			}
+			switch word {
+			case client.UnsaidRequeue:
+				spec.Requeue = limits.MayRequeue
+			case client.UnsaidAppend:
+				spec.IO.Append = limits.AppendOutput
+			}
+		}
+	}
 	return s, a.own(r, &s.Spec, who)
 }
 

@@ -86,6 +86,7 @@ type Selection struct {
 	History      bool
 	Brief        bool
 	Since, Until core.Time
+	Recent       bool // Since is as the site keeps ended jobs in sight
 	Limit        int
 	Newest       bool       // newest first
 	After        core.JobID // the page that follows this job
@@ -124,6 +125,7 @@ func ParseSelection(r *http.Request) (*Selection, error) {
 		Partitions: WordFilter[core.PartitionName](q["partition"]), Names: WordFilter[string](q["name"]),
 		Runs:  WordFilter[string](q["run"]),
 		Brief: q.Get("view") == "brief", History: IsSet(q.Get("history")), Newest: IsSet(q.Get("newest")),
+		Recent:       IsSet(q.Get("recent")),
 		LeaveDeleted: IsSet(q.Get("leave_deleted")),
 	}
 	if err := s.ParseStates(SplitWords(q["state"])); err != nil {

@@ -75,7 +75,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if err != nil {
 		return w.Complain(err)
 	}
-	sub := &client.Submit{Spec: r.Spec, Script: string(script), Env: env, Components: components}
+	sub := &client.Submit{Spec: r.Spec, Script: string(script), Env: env, Components: components, Unsaid: unsaid(r)}
 	if r.Ask.TestOnly {
 		return w.Try(ctx, c, sub)
 	}
@@ -307,4 +307,15 @@ func searchScript(name, workDir, dir, path string) string {
 		}
 	}
 	return filepath.Join(dir, name)
+}
+
+// unsaid are the words that the site's settings decide, as no option does.
+func unsaid(r *slurm.Request) (words []string) {
+	if !r.Given("requeue") && !r.Given("no-requeue") {
+		words = append(words, client.UnsaidRequeue)
+	}
+	if !r.Given("open-mode") {
+		words = append(words, client.UnsaidAppend)
+	}
+	return words
 }

@@ -42,7 +42,7 @@ func (s jobVerbs) showJobs(ctx context.Context, args []string) int {
 	}
 	var list *client.JobList
 	if id == "0" { // all jobs; with a task, that one of every array
-		list, err = c.Jobs(ctx, client.JobsQuery{History: true, Since: s.w.Now().Add(-cmd.MinJobAge)})
+		list, err = c.Jobs(ctx, client.JobsQuery{History: true, Recent: true, Since: s.w.Now().Add(-cmd.MinJobAge)})
 	} else {
 		list, err = c.Job(ctx, args[0])
 		if core.CodeOf(err) == core.NotFound {
@@ -52,6 +52,11 @@ func (s jobVerbs) showJobs(ctx context.Context, args []string) int {
 				err = core.Errorf(core.NotFound, "no such job").Because(slurm.ReasonInvalidJobID)
 			}
 		}
+	}
+	if err == nil && list.MinAge > 0 && len(list.Jobs) > 0 && !slices.ContainsFunc(list.Jobs, func(j client.Job) bool {
+		return !j.State.Final() || j.End.Add(list.MinAge.Duration()) > list.Now
+	}) {
+		err = core.Errorf(core.NotFound, "it ended too long ago").Because(slurm.ReasonInvalidJobID)
 	}
 	if err != nil {
 		return s.w.LoadFailed("slurm_load_jobs error", err)

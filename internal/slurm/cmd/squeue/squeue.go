@@ -114,7 +114,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 // show prints the listing once.
 func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 	now := w.Now()
-	q.q.Since = time.Time{}
+	q.q.Since, q.q.Recent = time.Time{}, q.q.History
 	if q.q.History {
 		q.q.Since = now.Add(-cmd.MinJobAge)
 	}

@@ -12,6 +12,12 @@ import (
 // site takes the site's programs where none were given.
 func (s *run) site(list *client.JobList) {
 	s.killWait = list.KillWait.Duration()
+	if !s.r.Step.KillGiven {
+		s.r.Step.KillOnBadExit = s.r.Step.KillOnBadExit || list.KillOnBadExit
+	}
+	if !s.r.Given("wait") && s.r.Step.Wait == 0 {
+		s.r.Step.Wait = list.WaitTime.Duration()
+	}
 	for _, h := range []struct {
 		mine *string
 		its  string
