@@ -30,7 +30,7 @@ type JobList struct {
 	// What steps do whose srun does not say; with a single job.
 	KillOnBadExit bool         `json:"kill_on_bad_exit,omitempty"`
 	WaitTime      core.Seconds `json:"wait_time,omitempty"`
-	// MinAge is how long a job that has ended is shown as if it were live; 0: for ever. With a single job.
+	// MinAge is how long a job that has ended is shown as if it were live; 0: forever. With a single job.
 	MinAge core.Seconds `json:"min_age,omitempty"`
 }
 

@@ -163,7 +163,7 @@ type Jobs struct {
 	RequeueExitHold string `yaml:"requeue_exit_hold"`
 	// RequeueDelay is how long a job that went back to the queue waits at least; a preempted one does not.
 	RequeueDelay   Duration `yaml:"requeue_delay"`
-	MinAge         Duration `yaml:"min_age"`                 // squeue shows a job that has ended for so long; 0: for ever
+	MinAge         Duration `yaml:"min_age"`                 // squeue shows a job that has ended for so long; 0: forever
 	MayRequeue     bool     `yaml:"may_requeue"`             // where no option says it: jobs may go back to the queue
 	AppendOutput   bool     `yaml:"append_output"`           // likewise: their output is appended to what is there
 	KillInvalidDep bool     `yaml:"kill_invalid_dependency"` // likewise: jobs whose dependency can never be met are ended
