@@ -18,6 +18,7 @@ import (
 	"bireme.dev/bireme/internal/agent/backoff"
 	"bireme.dev/bireme/internal/agent/environ"
 	"bireme.dev/bireme/internal/agent/hardware"
+	"bireme.dev/bireme/internal/agent/replica"
 	"bireme.dev/bireme/internal/agent/socket"
 	"bireme.dev/bireme/internal/agent/uplink"
 	"bireme.dev/bireme/internal/core"
@@ -62,6 +63,7 @@ type Agent struct {
 	env        []byte          // what every step gets: KEY=VALUE NUL
 	life       context.Context // of Run, for streams that outlive a session
 	work       sync.WaitGroup
+	replicas   *replica.Ports
 
 	mu        sync.Mutex
 	settings  wire.NodeSettings
@@ -129,6 +131,13 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	}
 	a.ledger = newLedger(a.log)
 	a.containers = newContainers(a.log, &opt, string(id.name), a.ledger)
+	a.replicas = &replica.Ports{
+		Node: id.name, Log: a.log, PID: a.ledger.pid, Inside: a.containers.inside,
+		Upgrade: func(ctx context.Context, path string) (net.Conn, error) {
+			c, _, err := a.up.Upgrade(ctx, path, "bireme-service")
+			return c, err
+		},
+	}
 	a.socket = socket.New(opt.Socket, func(ctx context.Context) (net.Conn, error) {
 		c, _, err := a.up.Dial(ctx)
 		return c, err

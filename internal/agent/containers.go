@@ -318,6 +318,18 @@ func (c *containers) clearFolders() error {
 	return nil
 }
 
+// inside is the first process of a launch's container, or of the launch where it has none.
+func (c *containers) inside(ctx context.Context, k wire.Key, pid int) (int, error) {
+	if !c.noted(k) || c.makers.made(k) {
+		return pid, nil
+	}
+	state, err := c.engine.State(ctx, standin.Name(c.node, k.String()))
+	if err != nil || state.Pid == 0 {
+		return 0, errors.Join(errors.New("no container"), err)
+	}
+	return state.Pid, nil
+}
+
 // suspend stops or continues the container of a job, whose stand-in the keeper stops.
 func (c *containers) suspend(ctx context.Context, s wire.Suspend) {
 	for _, step := range []string{wire.BatchStep, wire.ExternStep} {

@@ -223,7 +223,7 @@ func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
 		if err := f.Decode(&s); err != nil {
 			return err
 		}
-		l.started(s.Key)
+		l.started(s.Key, s.PID)
 		if st := a.streamOf(s.Key); st != nil {
 			st.started()
 		}

@@ -39,6 +39,7 @@ type running struct {
 	stream bool         // its output is streamed into the log store
 	logged bool         // and is there, all of it
 	fenced bool         // killed after too long a silence
+	pid    int          // of its first process; 0: not known yet
 	flow   wire.Flow    // its stdio, when that goes to srun
 	redo   []wire.Frame // until it is known to have started: the launch and the orders after it, for a keeper's successor
 }
@@ -210,9 +211,9 @@ func (l *ledger) connected(c *wire.Conn, h wire.KeeperHello) {
 		n := nameOf(r.Key)
 		seen[n] = true
 		if have := l.running[n]; have == nil {
-			l.running[n] = &running{key: r.Key}
+			l.running[n] = &running{key: r.Key, pid: r.PID}
 		} else {
-			have.redo = nil
+			have.redo, have.pid = nil, r.PID
 		}
 	}
 	var news []*end
@@ -290,12 +291,22 @@ func (l *ledger) endLocked(x wire.Exited, header json.RawMessage) *end {
 }
 
 // started notes that a launch need not be told to a successor any more.
-func (l *ledger) started(k wire.Key) {
+func (l *ledger) started(k wire.Key, pid int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.running[nameOf(k)]; r != nil {
-		r.redo = nil
+		r.redo, r.pid = nil, pid
 	}
+}
+
+// pid is the first process of a launch; 0: there is none.
+func (l *ledger) pid(k wire.Key) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.running[nameOf(k)]; r != nil {
+		return r.pid
+	}
+	return 0
 }
 
 // exited takes an end from the keeper.

@@ -228,6 +228,12 @@ func (s *session) take(f wire.Frame) error {
 			return err
 		}
 		a.openStream(o)
+	case wire.TypeOpenService:
+		var o wire.OpenService
+		if err := f.Decode(&o); err != nil {
+			return err
+		}
+		a.work.Go(func() { a.replicas.Open(a.life, o) }) // it lasts longer than the session
 	case wire.TypeStat:
 		if err := a.ledger.send(f.Type, json.RawMessage(f.Header)); err != nil {
 			a.log.Debug("usage not asked for", "err", err)

@@ -84,8 +84,12 @@ var rooms = map[string]room{
 	"internal/client": {why: "the services every command is written against", may: map[string]string{
 		"internal/core": words,
 	}},
+	"internal/proxy": {why: "requests of services, passed on to replicas", may: map[string]string{
+		"internal/core": words,
+	}},
 	"internal/server": {why: "HTTP, identity, agent hub, lease, logs, proxy", may: map[string]string{
 		"internal/core":         words,
+		"internal/proxy":        "it passes requests of services on, as gateways do",
 		"internal/account":      "who calls is an account of its host",
 		"internal/disk":         "logs leave room for the database",
 		"internal/nice":         "programs that it starts do not have its nice value",

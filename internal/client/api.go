@@ -32,6 +32,8 @@ type Submit struct {
 	// Run makes the job a run of a YAML configuration.
 	Run    string `json:"run,omitempty"`
 	Config string `json:"config,omitempty"`
+	// Service makes the job the first replica of a service.
+	Service *core.Service `json:"service,omitempty"`
 	// RunSpec: Config is the run's description in JSON, as dstack's clients send it; false: it is a YAML file.
 	RunSpec bool `json:"run_spec,omitempty"`
 }

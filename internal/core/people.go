@@ -193,6 +193,8 @@ type Run struct {
 	// Of an array: the first task that failed, and the first that was stopped. They decide how the run ends.
 	FailedTask  JobID `json:"failed_task,omitempty"`
 	StoppedTask JobID `json:"stopped_task,omitempty"`
+	// Service is set of a run of replicas: Jobs are then those of its replicas, or the last one's.
+	Service *Service `json:"service,omitempty"`
 }
 
 // DecidingJob is the job by which a run that has ended is judged.

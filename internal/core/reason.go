@@ -49,6 +49,7 @@ const (
 	ReasonNoCapacity  Reason = "NoCapacity"         // it found no nodes in the time it had for that
 	ReasonInactivity  Reason = "InactivityDuration" // nobody was connected for too long
 	ReasonUtilization Reason = "UtilizationPolicy"  // its GPUs were used too little
+	ReasonScaledDown  Reason = "ScaledDown"         // its service needs it no more, or has a newer replica
 	ReasonPortTaken   Reason = "PortTaken"          // a port its containers need was taken on a node
 )
 

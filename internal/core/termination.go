@@ -15,6 +15,7 @@ const (
 	EndDone             Termination = "done_by_runner"
 	EndInactivity       Termination = "inactivity_duration_exceeded"
 	EndUtilization      Termination = "terminated_due_to_utilization_policy"
+	EndScaledDown       Termination = "scaled_down"
 	EndExitStatus       Termination = "container_exited_with_error"
 	EndPorts            Termination = "ports_binding_failed"
 	EndContainer        Termination = "creating_container_error"
@@ -44,6 +45,8 @@ func (j *Job) Termination() Termination {
 			return EndInactivity
 		case j.Reason == ReasonUtilization:
 			return EndUtilization
+		case j.Reason == ReasonScaledDown:
+			return EndScaledDown
 		case j.Stop == nil || j.Stop.By == "":
 			return EndByServer
 		case j.Stop.Abort:

@@ -36,6 +36,7 @@ import (
 	"bireme.dev/bireme/internal/server/reseal"
 	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/seal"
+	"bireme.dev/bireme/internal/server/services"
 	"bireme.dev/bireme/internal/server/sshdoor"
 	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/server/trigger"
@@ -168,6 +169,7 @@ type server struct {
 	plugins   *jobsubmit.Plugins
 	completed *jobcomp.Writer
 	api       *api.API
+	services  *services.Services
 	audit     *audit.Log
 	doors     []*door
 	tunnels   *door // for agents whose connections are carried to us
@@ -229,6 +231,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.fleets.Run(running) })
 	g.Go(func() error { return s.mail.Run(background) })
 	g.Go(func() error { return s.power.Run(background) })
+	g.Go(func() error { return s.services.Run(background) })
 	g.Go(func() error { return s.completed.Run(background) })
 	g.Go(func() error { return s.triggers.Run(background) })
 	g.Go(func() error { return s.purgeLogs(background) })
@@ -339,7 +342,11 @@ func (s *server) open(ctx context.Context) (err error) {
 	if s.audit, err = audit.New(audit.Config{Append: s.appendAudit, Export: cfg.Audit.Export, Log: s.Log}); err != nil {
 		return err
 	}
+	s.services = newServices(services.Deps{Engine: s.engine, Blob: s.store.Blob, Log: s.Log}, s.hub,
+		func() *api.API { return s.api })
+	s.follow("services", s.services.Publish)
 	s.api = api.New(api.Deps{
+		Services: s.services, Proxy: s.services.Proxy,
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs,
 		Samples:   s.samples,
 		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets,
@@ -435,6 +442,7 @@ func (s *server) close() {
 	}
 	s.api.Close()
 	s.streams.Close()
+	s.services.Proxy.Close()
 	g := errgroup.Group{}
 	for _, d := range append(s.doors, s.tunnels) {
 		g.Go(func() error { return d.shutdown(ctx) })

@@ -40,6 +40,8 @@ func agree(oldest, newest, ourOldest, ourNewest int) (int, error) {
 const (
 	PathAgent  = "/agent/v1/connect"
 	PathStream = "/agent/v1/streams/" // + key: a step's end of an srun stream, on a connection of its own
+	// PathService + token: a connection to the port of a service's replica. With ?error= there is none, and why.
+	PathService = "/agent/v1/services/"
 )
 
 // Frame types of the control stream that are not the keeper's. The keeper's are below 64.
@@ -54,6 +56,7 @@ const (
 	TypeProblem                     // agent → server: something an operator should know; may drain
 	TypeBye                         // server → agent: going away, reconnect; agent → server: stopping
 	TypeDoing                       // agent → server: what is done about a launch that does not run yet
+	TypeOpenService                 // server → agent: dial PathService+Token and join it to a replica's port
 )
 
 // NodeHello says who the agent is and what runs. Ended steps are those whose exit the server has not acknowledged.
@@ -171,6 +174,14 @@ type OpenStream struct {
 	Key    Key     `json:"key"`
 	Token  string  `json:"token"`
 	Direct *Direct `json:"direct,omitempty"` // tried first
+}
+
+// OpenService asks the agent for a connection to a port of a replica, which is the launch of a key. Every connection is
+// one of its own, apart from the control session; the agent dials.
+type OpenService struct {
+	Key   Key    `json:"key"`
+	Port  int32  `json:"port"`
+	Token string `json:"token"` // good once
 }
 
 // Doing tells what is done about a launch: an image is fetched, so much of it is there. Empty: nothing any more, it

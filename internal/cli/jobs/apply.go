@@ -64,9 +64,9 @@ func applyCommand(a *app.App) *cobra.Command {
 	o := &applyOptions{app: a}
 	c := &cobra.Command{
 		Use: "apply [-f FILE] [-- ARGS...]", Short: "run a YAML configuration",
-		Long: `Run a YAML configuration (type: task or dev-environment): show what is asked for and which nodes could do it,
-ask, submit, and follow the output to the end; the exit status is then the run's own. A run of that name that
-still lives is changed in place where that can be done, else stopped first, if you agree. One of type: fleet
+		Long: `Run a YAML configuration (type: task, dev-environment or service): show what is asked for and which nodes
+could do it, ask, submit, and follow the output to the end; the exit status is then the run's own. A run of that name
+that still lives is changed in place where that can be done, else stopped first, if you agree. One of type: fleet
 makes a fleet of SSH hosts, or changes it in place, and waits until its hosts are nodes. Without -f it takes
 .dstack.yml or .dstack.yaml of the current folder; -f - reads standard input. ARGS replace ${{ run.args }}.
 

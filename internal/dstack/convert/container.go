@@ -63,7 +63,7 @@ func (b *builder) container(shm core.Bytes) *core.Container {
 			c.Own, c.Entry = true, words
 		}
 	}
-	if b.s.Configuration.Task != nil && len(b.commands()) == 0 {
+	if b.s.Configuration.DevEnvironment == nil && len(b.commands()) == 0 {
 		c.Own = true
 	}
 	return c
@@ -78,6 +78,8 @@ func (s *Spec) commands(name string) []string {
 		return c.Task.Commands
 	case c.DevEnvironment != nil:
 		return devCommands(c.DevEnvironment, name)
+	case c.Service != nil:
+		return c.Service.Commands
 	}
 	return nil
 }

@@ -54,6 +54,9 @@ func (s *Spec) Effective(d Defaults) (*Spec, error) {
 		case c.DevEnvironment != nil:
 			copied := *c.DevEnvironment
 			copied.Priority, c.DevEnvironment = &zero, &copied
+		case c.Service != nil:
+			copied := *c.Service
+			copied.Priority, c.Service = &zero, &copied
 		}
 	}
 	if out.RepoID == nil {
@@ -80,8 +83,10 @@ func (s *Spec) check() error {
 	if name := s.Name(); name != "" && !nameForm().MatchString(name) {
 		return refuse("Resource name should match regex '%s'", nameForm())
 	}
-	if c.Kind == config.KindService {
-		return refuse("type: service is not supported yet: tasks and dev environments are")
+	if c.Service != nil {
+		if err := checkService(c.Service); err != nil {
+			return err
+		}
 	}
 	if (s.RepoID == nil) != (len(s.RepoData) == 0 || string(s.RepoData) == "null") {
 		return refuse("repo_id and repo_data must be set together")

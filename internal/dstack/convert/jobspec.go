@@ -51,7 +51,7 @@ func (s *Spec) jobSpec(run, projectRuntime string, num, of int, site Images) *wi
 		Commands: s.jobCommands(run, contained), Env: env, HomeDir: "/root", ImageName: "process",
 		Privileged: r.Privileged || config.Value(r.Docker), SingleBranch: s.Configuration.DevEnvironment == nil,
 		StopDuration: new(int64), Volumes: []any{}, WorkingDir: r.WorkingDir, RepoData: s.RepoData,
-		RepoCodeHash: s.RepoCodeHash, RepoDir: "/workflow", FileArchives: s.FileArchives, Probes: []struct{}{},
+		RepoCodeHash: s.RepoCodeHash, RepoDir: "/workflow", FileArchives: s.FileArchives, Probes: s.probeSpecs(),
 		NodeGroupName: "0", NodeGroupJobIndex: num, User: unixUser(config.Value(r.User)),
 		Requirements: wire.Requirements{
 			Resources: s.requirements(r), MaxPrice: p.MaxPrice, Spot: spotOf(p.SpotPolicy), Reservation: p.Reservation,
@@ -59,6 +59,9 @@ func (s *Spec) jobSpec(run, projectRuntime string, num, of int, site Images) *wi
 		},
 	}
 	s.inGroup(j, shellOf(r, contained))
+	if c := s.Configuration.Service; c != nil {
+		j.ServicePort = &c.Port.Container
+	}
 	if contained {
 		j.ImageName = imageOf(r, site)
 	}

@@ -42,12 +42,12 @@ func CheckProcess(c *config.Configuration) error {
 // CheckKind refuses configurations that are read but not run.
 func CheckKind(c *config.Configuration) error {
 	switch c.Kind {
-	case config.KindTask, config.KindDevEnvironment, config.KindFleet:
+	case config.KindTask, config.KindDevEnvironment, config.KindService, config.KindFleet:
 		return nil
-	case config.KindService, config.KindVolume, config.KindGateway, config.KindPreset:
+	case config.KindVolume, config.KindGateway, config.KindPreset:
 	}
-	return config.Faults{c.Fault("a "+string(c.Kind)+" cannot be applied yet: this version runs task, dev-environment "+
-		"and fleet; `bireme config validate` checks it", "type")}
+	return config.Faults{c.Fault("a "+string(c.Kind)+" cannot be applied yet: this version runs task, dev-environment, "+
+		"service and fleet; `bireme config validate` checks it", "type")}
 }
 
 // CheckRuns refuses by name what is read but not run yet.
@@ -69,6 +69,11 @@ func CheckRuns(c *config.Configuration) error {
 			add("a path may begin with ~/, but not with ~NAME", "files", i)
 		case strings.ContainsRune(f.Local+f.Path, 0):
 			add("must not contain a NUL byte", "files", i)
+		}
+	}
+	if c.Service != nil {
+		if key, message := unsupported(c.Service); key != "" {
+			add(message, key)
 		}
 	}
 	if run.Dstack {

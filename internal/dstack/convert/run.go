@@ -58,7 +58,8 @@ type Shown struct {
 	// Launching says what is done before the part of a rank runs; nil: all parts run.
 	Launching func(rank int) Launching
 	Deleted   bool
-	Begun     bool // it is an array of which some tasks have started; Job stands for those that wait
+	Replicas  []Replica // of a service, by number
+	Begun     bool      // it is an array of which some tasks have started; Job stands for those that wait
 }
 
 // Launching is what is done before a part of a run runs.
@@ -93,6 +94,13 @@ func (v *View) Run(r *Shown) *wire.Run {
 		Jobs: []wire.Job{}, DeploymentNum: r.Run.Updates, Deleted: r.Deleted || r.Run.Deleted != 0,
 	}
 	j := r.Job
+	if r.Run.Service != nil {
+		out.Service = serviceOf(r.Run)
+		if len(r.Replicas) == 0 && r.Run.Ended == 0 { // it waits for requests
+			out.Status, out.StatusMessage = wire.RunPending, wire.RunPending
+			return out
+		}
+	}
 	if j == nil {
 		out.Status, out.StatusMessage = wire.RunTerminated, wire.RunTerminated
 		return out
@@ -198,6 +206,9 @@ func runMessage(status string, at stage, j *core.Job) string {
 
 // jobs shows a run node by node.
 func (v *View) jobs(r *Shown) []wire.Job {
+	if len(r.Replicas) > 0 {
+		return v.replicas(r)
+	}
 	specs := r.Spec.JobSpecs(r.Run.Name, r.Job.Spec.Runtime, v.Images)
 	specs = specs[:v.spend(r, len(specs))]
 	out := make([]wire.Job, len(specs))
@@ -249,7 +260,7 @@ func (v *View) submission(r *Shown, j *core.Job, at stage, rank int) wire.JobSub
 	out := wire.JobSubmission{
 		ID: SubmissionID(j.ID, num, rank), SubmissionNum: num, SubmittedAt: wire.Time(submitted(j)),
 		LastProcessedAt: wire.Time(max(submitted(j), j.Start, j.End)), Status: at.status, StatusMessage: at.message,
-		ExitStatus: at.exit, Probes: []struct{}{}, ImagePullProgress: at.pull,
+		ExitStatus: at.exit, Probes: []wire.ProbeState{}, ImagePullProgress: at.pull,
 	}
 	if at.reason != core.EndNone {
 		text := string(at.reason)

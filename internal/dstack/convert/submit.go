@@ -73,7 +73,7 @@ func (s *Spec) Submit(o Options) (*client.Submit, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &client.Submit{Spec: spec, Script: b.script(), Env: env, Run: o.Name, Strict: true}
+	out := &client.Submit{Spec: spec, Script: b.script(), Env: env, Run: o.Name, Strict: true, Service: s.Service()}
 	if len(s.groups()) > 0 {
 		out.Spec, out.Components, err = b.components(spec)
 	}

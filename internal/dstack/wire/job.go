@@ -52,10 +52,48 @@ type JobSpec struct {
 	RepoExistsAction  *string             `json:"repo_exists_action"`
 	FileArchives      []FileArchiveTarget `json:"file_archives"`
 	ServicePort       *int                `json:"service_port"`
-	Probes            []struct{}          `json:"probes"`
+	Probes            []ProbeSpec         `json:"probes"`
 	NodeGroupIndex    int                 `json:"node_group_index"`
 	NodeGroupName     string              `json:"node_group_name"`
 	NodeGroupJobIndex int                 `json:"node_group_job_index"`
+}
+
+// ProbeSpec is a probe with its defaults.
+type ProbeSpec struct {
+	Type       string        `json:"type"`
+	URL        string        `json:"url"`
+	Method     string        `json:"method"`
+	Headers    []ProbeHeader `json:"headers"`
+	Body       *string       `json:"body"`
+	Timeout    int64         `json:"timeout"`
+	Interval   int64         `json:"interval"`
+	ReadyAfter int32         `json:"ready_after"`
+	UntilReady bool          `json:"until_ready"`
+}
+
+// ProbeHeader is a header of a probe.
+type ProbeHeader struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// ProbeState is how a replica does with a probe.
+type ProbeState struct {
+	SuccessStreak int32 `json:"success_streak"`
+}
+
+// Service is where a service is found.
+type Service struct {
+	URL     string        `json:"url"`
+	Model   *ServiceModel `json:"model"`
+	Options struct{}      `json:"options"`
+}
+
+// ServiceModel is where a service's model is found.
+type ServiceModel struct {
+	Name    string `json:"name"`
+	BaseURL string `json:"base_url"`
+	Type    string `json:"type"`
 }
 
 // AppSpec is a port of a job that a client forwards.
@@ -114,7 +152,7 @@ type JobSubmission struct {
 	JobProvisioningData      *JobProvisioningData `json:"job_provisioning_data"`
 	JobRuntimeData           *JobRuntimeData      `json:"job_runtime_data"`
 	Error                    *string              `json:"error"`
-	Probes                   []struct{}           `json:"probes"`
+	Probes                   []ProbeState         `json:"probes"`
 	ImagePullProgress        *ImagePullProgress   `json:"image_pull_progress"`
 }
 

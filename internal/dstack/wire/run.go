@@ -32,7 +32,7 @@ type Run struct {
 	Jobs                []Job           `json:"jobs"`
 	LatestJobSubmission *JobSubmission  `json:"latest_job_submission"`
 	Cost                Dollars         `json:"cost"`
-	Service             any             `json:"service"`
+	Service             *Service        `json:"service"`
 	DeploymentNum       int32           `json:"deployment_num"`
 	Error               *string         `json:"error"`
 	Deleted             bool            `json:"deleted"`

@@ -53,6 +53,10 @@ func (s *State) endRunOf(j *core.Job) {
 	if !ok || !slices.Contains(r.Jobs, id) {
 		return
 	}
+	if r.Service != nil {
+		s.endReplica(r, j)
+		return
+	}
 	next := *r
 	if j.Array != nil {
 		switch j.RunTermination() {

@@ -31,8 +31,10 @@ var inputs = []inputKind{
 	kindOf((*Suspend).apply),   // stops a running job, or resumes it
 	kindOf((*AllocDone).apply), // an interactive job is given back
 	// Runs.
-	kindOf((*EditRun).apply),   // changes an open run in place
-	kindOf((*DeleteRun).apply), // deletes one that has ended
+	kindOf((*EditRun).apply),     // changes an open run in place
+	kindOf((*DeleteRun).apply),   // deletes one that has ended
+	kindOf((*TendService).apply), // brings a service forward
+	kindOf((*StopService).apply), // ends one
 	// The plan.
 	kindOf((*Start).apply),         // starts a job on nodes
 	kindOf((*Preempt).apply),       // ends or requeues a victim

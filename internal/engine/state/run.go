@@ -17,6 +17,13 @@ type EditRun struct {
 	Priority int32 // 0 to 100
 	// Inactivity is after how long without a connection it ends; 0: never.
 	Inactivity core.Seconds `json:",omitempty"`
+	// Service is what a service is to become: its settings, and with Spec the port and the probes of its last version.
+	Service *core.Service `json:",omitempty"`
+	// Spec is that of new replicas, which take the place of those that there are; nil: they stay.
+	Spec   *core.Spec `json:",omitempty"`
+	Script []byte     `json:"-"` // blobs of Spec
+	Env    []byte     `json:"-"`
+	Files  []byte     `json:"-"`
 }
 
 // DeleteRun marks a run that has ended as deleted: its name no longer leads to it. Reply: nil.
@@ -37,7 +44,19 @@ func (in *EditRun) apply(s *State) (*core.Run, error) {
 	if err := s.rec.AuthorizeJob(in.By, runOwner(r)); err != nil {
 		return nil, err
 	}
-	if j, live := s.rec.Job(r.Jobs[0]); live {
+	next := *r
+	next.Config = in.Hash
+	next.Updates++
+	if r.Service != nil {
+		if err := in.editService(s, &next); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range r.Jobs {
+		j, live := s.rec.Job(id)
+		if !live || j.State.Final() {
+			continue
+		}
 		change := &UpdateJob{By: in.By, Job: j.ID}
 		if j.Spec.More().RunPriority != in.Priority {
 			change.Run = &in.Priority
@@ -51,9 +70,6 @@ func (in *EditRun) apply(s *State) (*core.Run, error) {
 			}
 		}
 	}
-	next := *r
-	next.Config = in.Hash
-	next.Updates++
 	s.rec.AddBlob(in.Hash, in.Config)
 	s.rec.PutRun(&next, in.By.User)
 	return &next, nil

@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/runlife"
+	"bireme.dev/bireme/internal/engine/state/servicelife"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
 
@@ -126,6 +127,16 @@ func (in *Submit) checkRun(s *State) error {
 	if !named.IsValid(in.Run.Name) {
 		return core.Errorf(core.Invalid, "%q is not a valid run name", in.Run.Name).Because("invalid_name")
 	}
+	if in.Run.Service != nil {
+		if in.Spec.Array != "" || in.Spec.Kind != core.Batch || len(in.Components) > 0 {
+			return core.Errorf(core.Invalid, "a service's replicas are plain jobs, no arrays").Because("invalid_service")
+		}
+		svc, err := servicelife.Clean(in.Run.Service)
+		if err != nil {
+			return err
+		}
+		in.Run.Service = svc
+	}
 	in.Run.Project = in.Spec.Project
 	if r, ok := s.rec.Run(in.Run.Project, in.Run.Name); ok {
 		return core.Errorf(core.Conflict, "run %s already exists (job %d); stop it first or use another name", r.Name,
@@ -138,6 +149,24 @@ func (in *Submit) createRun(s *State, id core.JobID) {
 	r := in.Run
 	r.Jobs, r.Created, r.User = []core.JobID{id}, s.rec.Now(), in.Spec.User
 	in.Spec.Run = r.Name
+	if r.Service != nil {
+		in.beginService(id)
+	}
 	s.rec.AddBlob(r.Config, in.Config)
 	s.rec.PutRun(r, "")
+}
+
+// beginService makes the first job of a run the first replica of its service. The others follow when it is tended.
+func (in *Submit) beginService(id core.JobID) {
+	r := in.Run
+	svc := r.Service.Clone()
+	r.Service = svc
+	svc.Replicas, svc.Next, svc.Stop, svc.UnixGroups = nil, 0, nil, in.Groups
+	v := svc.Current()
+	v.Num, v.Config, v.Specs = 0, r.Config, []*core.Spec{in.Spec}
+	for g := range svc.Groups {
+		// One that may have no replicas begins with one, so that what is wrong with it shows when it is applied.
+		svc.Groups[g].Want = max(1, svc.Groups[g].Min)
+	}
+	addReplica(r, 0, id)
 }

@@ -34,14 +34,18 @@ var audited = map[string]call.Auditing{
 	"POST /triggers":       {Action: "trigger.set", Object: "trigger", When: call.Always, Body: true},
 	"POST /triggers/clear": {Action: "trigger.clear", Object: "trigger", When: call.Always, Body: true},
 
-	"DELETE /nodes/{name}":        {Action: "node.remove", Object: "node {name}", When: call.Always},
-	"PATCH /nodes/{name}":         {Action: "node.update", Object: "node {name}", When: call.Always, Body: true},
-	"PATCH /partitions/{name}":    {Action: "partition.update", Object: "partition {name}", When: call.Always, Body: true},
-	"DELETE /partitions/{name}":   {Action: "partition.delete", Object: "partition {name}", When: call.Always},
-	"GET /agent/v1/connect":       {Action: "node.connect"},
-	"GET /agent/v1/streams/{key}": {Action: "node.stream"},
-	"POST /renew":                 {Action: "node.renew", Object: "node"},
-	"POST /join":                  {Action: "node.join", Object: "node", When: call.Always}, // it carries a secret
+	"DELETE /nodes/{name}": {Action: "node.remove", Object: "node {name}", When: call.Always},
+	"PATCH /nodes/{name}":  {Action: "node.update", Object: "node {name}", When: call.Always, Body: true},
+	"PATCH /partitions/{name}": {
+		Action: "partition.update", Object: "partition {name}", When: call.Always,
+		Body: true,
+	},
+	"DELETE /partitions/{name}":      {Action: "partition.delete", Object: "partition {name}", When: call.Always},
+	"GET /agent/v1/connect":          {Action: "node.connect"},
+	"GET /agent/v1/streams/{key}":    {Action: "node.stream"},
+	"GET /agent/v1/services/{token}": {Action: "node.service"},
+	"POST /renew":                    {Action: "node.renew", Object: "node"},
+	"POST /join":                     {Action: "node.join", Object: "node", When: call.Always}, // it carries a secret
 
 	"POST /tokens":             {Action: "token.create", Object: "token", When: call.Always, Body: true},
 	"POST /tokens/jwt":         {Action: "token.jwt", Object: "token", When: call.Always, Body: true},

@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/attach"
 	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/proxy"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/cluster"
 	"bireme.dev/bireme/internal/server/api/diag"
@@ -34,6 +35,7 @@ import (
 	"bireme.dev/bireme/internal/server/limit"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/samples"
+	"bireme.dev/bireme/internal/server/services"
 	"bireme.dev/bireme/internal/server/slurmapi"
 	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/server/trigger"
@@ -78,6 +80,9 @@ type Deps struct {
 	Members cluster.MembersFunc
 	// StepDown has the server, which leads, give the lead up.
 	StepDown func() error
+	// Services are kept going by these, and their requests passed on by Proxy.
+	Services *services.Services
+	Proxy    *proxy.Proxy
 }
 
 // API answers HTTP. Make it with New.
@@ -94,6 +99,8 @@ type API struct {
 	slurm     *slurmapi.API
 	pass      http.Handler
 	wrote     lastWrites
+	services  *services.Services
+	proxy     *proxy.Proxy
 	handlers
 }
 
@@ -141,12 +148,14 @@ func New(d Deps) *API {
 	a := &API{
 		Base: b, Streams: d.Streams, Authority: d.Authority, Conns: d.Conns, version: d.Version, watch: events.NewWatchers(),
 		pass:     d.Pass,
+		services: d.Services, proxy: d.Proxy,
 		handlers: newHandlers(b, &d, host),
 	}
 	a.streams.Watch, a.events.Watch = a.watch, a.watch
 	a.routes = append(a.table(), dstackapi.Routes(dstackapi.Deps{
 		Base: b, Tokens: a.tokens, Secrets: a.secrets, Fleets: a.fleets, Vault: d.Vault, Uploads: d.Uploads, SSH: d.SSH,
 		Jobs: a.jobs, Submissions: a.submissions, Logs: d.Logs, Samples: d.Samples,
+		Streaks: d.Services.Streaks,
 	})...)
 	a.slurm = slurmapi.New(b, a)
 	a.routes = append(a.routes, a.slurm.Routes()...)
@@ -224,6 +233,10 @@ func (a *API) published(p *engine.Published) {
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if isProxied(r.URL.Path) {
+		a.proxy.ServePath(w, r)
+		return
+	}
 	call.AwaitBody(w, r, unknownBody)
 	if r.TLS != nil && len(r.TLS.VerifiedChains) == 0 { // agents are told in their session
 		w.Header().Set(cluster.CAHeader, a.Authority.Sum())

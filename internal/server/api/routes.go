@@ -397,6 +397,7 @@ func (a *API) table() []call.Route {
 	return withRights(append(native,
 		call.Route{Method: "GET", Path: "/agent/v1/connect", Handle: a.streams.AgentConnect, Open: true},
 		call.Route{Method: "GET", Path: "/agent/v1/streams/{key}", Handle: a.streams.StepStream, Open: true},
+		call.Route{Method: "GET", Path: "/agent/v1/services/{token}", Handle: a.serviceStream, Open: true},
 		call.Route{Method: "GET", Path: "/metrics", Handle: a.metrics.ServeMetrics, Local: true},
 		call.Route{Method: "GET", Path: "/metrics/dcgm", Handle: a.metrics.ServeDCGM, Local: true},
 		call.Route{Method: "GET", Path: "/debug/pprof/{what...}", Handle: a.cluster.Profile, Lasts: call.Download},

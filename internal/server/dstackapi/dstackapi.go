@@ -1,6 +1,7 @@
 package dstackapi
 
 import (
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/attach"
 	"bireme.dev/bireme/internal/dstack/wire"
 	"bireme.dev/bireme/internal/server/api/call"
@@ -37,6 +38,8 @@ type Deps struct {
 	// SSH is the listener that leads into jobs, for clients that reach the API by a host name; without a port there is
 	// none.
 	SSH func(host string) attach.Listener
+	// Streaks are the successes in a row of the probes of a service's replica.
+	Streaks func(j *core.Job) []int32
 }
 
 // Routes makes the table of routes.
@@ -47,7 +50,7 @@ func Routes(d Deps) []call.Route {
 	rows = append(rows, users.Rows()...)
 	rows = append(rows, (&runs.Runs{
 		Base: d.Base, Jobs: d.Jobs, Submissions: d.Submissions, Logs: d.Logs, Samples: d.Samples, SSH: d.SSH,
-		UserKey: users.PublicKey, Uploads: d.Uploads,
+		UserKey: users.PublicKey, Uploads: d.Uploads, Streaks: d.Streaks,
 	}).Rows()...)
 	rows = append(rows, secrets.New(d.Secrets).Rows()...)
 	rows = append(rows, fleets.New(d.Base, d.Fleets).Rows()...)

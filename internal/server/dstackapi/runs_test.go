@@ -385,7 +385,10 @@ func TestBadRunRequests(t *testing.T) {
 				`"image":"a"}}}`, 400,
 			`{"detail":[{"msg":"Resource name should match regex '^[a-z][a-z0-9-]{1,40}$'","code":"error"}]}`,
 		},
-		{"runs/get_plan", `{"run_spec":{"configuration":{"type":"service","port":80,"image":"a"}}}`, 400, "type: service"},
+		{
+			"runs/get_plan", `{"run_spec":{"configuration":{"type":"service","port":80,"image":"a","gateway":true}}}`, 400,
+			"gateway: there are no gateways yet",
+		},
 		{"runs/get_plan", map[string]any{"run_spec": spec("x"), "max_offers": 0}, 422, "greater_than_equal"},
 		{
 			"logs/poll", `{"run_name":"nobody","job_submission_id":"00000000-0000-4000-8000-000000000000"}`, 400,

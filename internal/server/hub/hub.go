@@ -327,6 +327,31 @@ func (h *Hub) Signal(j *core.Job, s wire.Signal) error {
 	return h.toNodes(j, order{typ: wire.TypeSignal, header: s})
 }
 
+// ServiceOrder asks the node of a replica for a connection to its port, under a token.
+type ServiceOrder struct {
+	Job   *core.Job
+	Port  int32
+	Token string
+}
+
+// Send queues the order for the node.
+func (o *ServiceOrder) Send(h *Hub) error {
+	j := o.Job
+	if j.Alloc == nil || len(j.Alloc.Nodes) == 0 {
+		return core.Errorf(core.Unavailable, "job %d does not run", j.ID).Because("job_not_running")
+	}
+	name := j.Alloc.Nodes[0].Node
+	key := wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: wire.BatchStep, Node: string(name)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.nodes[name]
+	if n == nil || n.conn == nil {
+		return core.Errorf(core.Unavailable, "node %s is not connected", name).Because("node_silent")
+	}
+	n.conn.queue(order{typ: wire.TypeOpenService, header: wire.OpenService{Key: key, Port: o.Port, Token: o.Token}})
+	return nil
+}
+
 // KillStep ends one step of a job, as k says: with which grace and for what reason.
 func (h *Hub) KillStep(j *core.Job, k wire.Kill) error {
 	k.Job, k.Attempt, k.Cause = j.ID, j.Attempt, wire.CauseCancelled

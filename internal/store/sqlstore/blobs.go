@@ -105,6 +105,9 @@ func addBlobs(b *Batch, c *core.Changes, known *recent, seal store.Sealer) error
 	}
 	for _, r := range c.Runs {
 		p.put(loose, r.Config)
+		for h := range ofService(r) {
+			p.put(loose, h)
+		}
 	}
 	for i := range c.Blobs {
 		if h := c.Blobs[i].Hash; p.at[p.index[h]] == nowhere {

@@ -200,6 +200,15 @@ func purgeRuns(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
 	if err != nil {
 		return 0, false, err
 	}
+	open, err := readRuns(tx, `end_at = 0`, nil)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, r := range open {
+		for h := range ofService(r) {
+			wanted[string(h[:])] = true
+		}
+	}
 	return int(n), n == purgeJobs, removeBlobs(tx, loose, func(h []byte) bool { return wanted[string(h)] })
 }
 

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"iter"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/store"
@@ -74,4 +75,21 @@ func readRuns(tx Tx, rest string, args []any) ([]*core.Run, error) {
 			r.Created, r.Ended = core.Time(created), core.Time(ended)
 			copy(r.Config[:], config)
 		})
+}
+
+// ofService gives the blobs that further replicas of a service need. They lie with the run's description: the jobs that
+// came with them may be gone before the next one is made.
+func ofService(r *core.Run) iter.Seq[core.Hash] {
+	return func(yield func(core.Hash) bool) {
+		if r.Service == nil {
+			return
+		}
+		for _, v := range r.Service.Versions {
+			for _, s := range v.Specs {
+				if !yield(s.Script) || !yield(s.Env) || !yield(s.More().Files) || !yield(v.Config) {
+					return
+				}
+			}
+		}
+	}
 }

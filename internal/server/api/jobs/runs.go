@@ -125,6 +125,10 @@ func (a *Jobs) StopRun(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 	if !ok {
 		return nil, core.Errorf(core.NotFound, "no run %q is active in project %s", name, project).Because("invalid_run")
 	}
+	if run.Service != nil {
+		_, err := engine.Do(r.Context(), a.Engine, &state.StopService{By: who.Identity, Project: project, Name: name})
+		return call.OK{}, err
+	}
 	for _, id := range run.Jobs {
 		_, err := engine.Urgent(r.Context(), a.Engine, &state.Cancel{By: who.Identity, Job: id})
 		if err != nil && core.CodeOf(err) != core.NotFound {

@@ -154,6 +154,7 @@ func (a *Submissions) take(r *http.Request, who *call.Caller, s *submission) (*s
 			return nil, err
 		}
 		in.Run = &core.Run{Name: s.Run, ID: call.NewRunID(), User: spec.User, Project: spec.Project, Wire: s.RunSpec}
+		in.Run.Service = s.Service
 		if s.Config != "" {
 			in.Config = []byte(s.Config)
 			in.Run.Config = a.hashOf(in.Config)
@@ -207,6 +208,29 @@ func (a *Submissions) checkSecrets(s *submission) error {
 				project, name)
 		}
 	}
+	return nil
+}
+
+// Redeploy completes a change of a service by the job of its new replicas, which f describes.
+func (a *Submissions) Redeploy(r *http.Request, who *call.Caller, f *Foreign, edit *state.EditRun) error {
+	s := &submission{Submit: f.Submit, script: []byte(f.Script)}
+	for _, e := range f.Env {
+		s.nul = s.nul || strings.IndexByte(e, 0) >= 0
+		s.env = append(append(s.env, e...), 0)
+	}
+	if err := a.checkSizes(s); err != nil {
+		return err
+	}
+	if err := a.own(r, &s.Spec, who); err != nil {
+		return err
+	}
+	spec := &s.Spec
+	spec.Script, spec.Env = a.hashOf(s.script), a.hashOf(s.env)
+	if spec.Extra == nil {
+		spec.Extra = &core.Extra{}
+	}
+	spec.Extra.Files = a.hashOf(f.Files)
+	edit.Spec, edit.Script, edit.Env, edit.Files = spec, s.script, s.env, f.Files
 	return nil
 }
 

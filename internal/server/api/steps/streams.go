@@ -74,9 +74,9 @@ func (p *prefixed) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
-// agentOf returns the node whose agent calls. What an agent passes on for somebody on its node bears their name and is
+// AgentOf returns the node whose agent calls. What an agent passes on for somebody on its node bears their name and is
 // not the agent's own word.
-func (a *Streams) agentOf(r *http.Request) (ca.Node, error) {
+func (a *Streams) AgentOf(r *http.Request) (ca.Node, error) {
 	n, ok, err := a.Identity.NodeOf(r)
 	if err == nil && (!ok || len(r.Header.Values(call.PeerHeader)) > 0) {
 		err = core.Errorf(core.Unknown, "agents need a node certificate").Because("no_identity")
@@ -91,7 +91,7 @@ func (a *Streams) agentOf(r *http.Request) (ca.Node, error) {
 
 // AgentConnect is the control stream of a node's agent.
 func (a *Streams) AgentConnect(w http.ResponseWriter, r *http.Request, _ *call.Caller) (any, error) {
-	n, err := a.agentOf(r)
+	n, err := a.AgentOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (a *Streams) AgentConnect(w http.ResponseWriter, r *http.Request, _ *call.C
 
 // StepStream is a node's end of a step's streams. It ends with the node's key.
 func (a *Streams) StepStream(w http.ResponseWriter, r *http.Request, _ *call.Caller) (any, error) {
-	n, err := a.agentOf(r)
+	n, err := a.AgentOf(r)
 	if err != nil {
 		return nil, err
 	}

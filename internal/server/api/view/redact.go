@@ -67,5 +67,15 @@ func (v *Viewer) ShowRun(r *core.Run) core.Run {
 	if !v.OwnsSecrets(r.User) {
 		out.Config = core.Hash{}
 	}
+	if out.Service != nil { // what its replicas' jobs are made of is the server's
+		svc := out.Service.Clone()
+		for i := range svc.Versions {
+			svc.Versions[i].Specs, svc.Versions[i].Config = nil, core.Hash{}
+			if !v.OwnsSecrets(r.User) {
+				svc.Versions[i].Probes = nil
+			}
+		}
+		out.Service = svc
+	}
 	return out
 }

@@ -10,7 +10,35 @@ func (v *Viewer) LiveRunJob(r *core.Run) *core.Job {
 	if len(r.Jobs) == 0 {
 		return nil
 	}
+	if r.Service != nil {
+		return v.liveReplica(r)
+	}
 	return v.LiveArrayJob(r.Jobs[0])
+}
+
+// liveReplica is the job of the replica that is furthest; of equals the newest version's, then the first.
+func (v *Viewer) liveReplica(r *core.Run) (best *core.Job) {
+	newest := r.Service.Current().Num
+	rank := func(j *core.Job, x *core.Replica) int {
+		n := 4 * stageRank(j)
+		if x.IsReady(j) {
+			n += 2
+		}
+		if x.Version == newest {
+			n++
+		}
+		return n
+	}
+	most := -1
+	for i := range r.Service.Replicas {
+		x := &r.Service.Replicas[i]
+		if j, live := v.Job(x.Job); live {
+			if n := rank(j, x); n > most {
+				best, most = j, n
+			}
+		}
+	}
+	return best
 }
 
 // LiveArrayJob is LiveRunJob of a job's or array's id.

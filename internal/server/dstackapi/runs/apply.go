@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,14 +88,16 @@ func (l *look) update(open *core.Run, eff *convert.Spec, currentID string, force
 		return nil, front.Conflictf("Failed to apply plan: run %s was changed since the plan was made. "+
 			"Try again or use force apply", open.Name)
 	}
-	if j := l.v.LiveRunJob(open); j != nil && j.Stop != nil {
+	stopping := open.Service != nil && open.Service.Stop != nil
+	if j := l.v.LiveRunJob(open); stopping || open.Service == nil && j != nil && j.Stop != nil {
 		return nil, front.Conflictf("Run %s is being stopped. Apply it again when it has ended", open.Name)
 	}
 	old, err := l.readSpec(ctx, open, nil) // all of it, also for a manager: nothing is lost that the manager does not see
 	if err != nil {
 		return nil, err
 	}
-	if fields, inPlace := config.Changes(&old.spec.Configuration, &eff.Configuration); !inPlace {
+	fields, inPlace := config.Changes(&old.spec.Configuration, &eff.Configuration)
+	if !inPlace {
 		return nil, front.Conflictf("Run %s is active and cannot change in place: %s. Stop it first", open.Name,
 			strings.Join(fields, ", "))
 	}
@@ -113,15 +116,32 @@ func (l *look) update(open *core.Run, eff *convert.Spec, currentID string, force
 	if err := l.a.Base.Keep(l.c.Caller, int64(len(raw))); err != nil {
 		return nil, err
 	}
-	next, err := engine.Do(ctx, l.a.Engine, &state.EditRun{
+	edit := &state.EditRun{
 		By: l.c.Identity, Project: open.Project, Name: open.Name, ID: open.ID, Config: raw, Hash: l.a.Submissions.Hash(raw),
-		Priority: int32(config.Value(eff.Configuration.Run().Priority)), Inactivity: inactivity,
-	})
+		Priority: int32(config.Value(eff.Configuration.Run().Priority)), Inactivity: inactivity, Service: eff.Service(),
+	}
+	if open.Service != nil && redeploys(fields) {
+		f, err := l.submission(eff, open.Name, raw)
+		if err != nil {
+			return nil, err
+		}
+		if err := l.a.Submissions.Redeploy(l.c.R, l.c.Caller, f, edit); err != nil {
+			return nil, err
+		}
+	}
+	next, err := engine.Do(ctx, l.a.Engine, edit)
 	if err != nil {
 		l.a.Unkeep(l.c.Caller, int64(len(raw)))
 		return nil, err
 	}
 	return l.again().show(ctx, next)
+}
+
+// redeploys reports whether a change of a service's properties needs other replicas.
+func redeploys(fields []string) bool {
+	return slices.ContainsFunc(fields, func(f string) bool {
+		return !slices.Contains([]string{"priority", "replicas", "groups", "scaling", "gateway", "https"}, f)
+	})
 }
 
 // again is the same look at the cluster as it is now.

@@ -32,6 +32,8 @@ type Runs struct {
 	// UserKey gives the caller's public key, which opens the jobs of the caller's runs.
 	UserKey func(c *front.Call) (string, error)
 	Uploads *uploads.Store
+	// Streaks gives the successes in a row of the probes of a service's replica; nil: nobody probes.
+	Streaks func(j *core.Job) []int32
 
 	specs specCache
 }

@@ -148,7 +148,28 @@ func (l *look) showWith(ctx context.Context, r *core.Run, j *core.Job) (*wire.Ru
 		shown.Waiting = l.waiting(j)
 		shown.Launching = l.launching(j)
 	}
+	if r.Service != nil {
+		l.replicas(shown)
+	}
 	return l.View.Run(shown), nil
+}
+
+// replicas adds the replicas of a service that there are.
+func (l *look) replicas(shown *convert.Shown) {
+	for _, x := range shown.Run.Service.Replicas {
+		j, live := l.v.Job(x.Job)
+		if !live {
+			continue
+		}
+		r := convert.Replica{Replica: x, Job: j}
+		r.Shown = convert.Shown{
+			Run: shown.Run, Job: j, Spec: shown.Spec, Waiting: l.waiting(j), Launching: l.launching(j),
+		}
+		if l.a.Streaks != nil {
+			r.Streaks = l.a.Streaks(j)
+		}
+		shown.Replicas = append(shown.Replicas, r)
+	}
 }
 
 // launching says what is done on each of a job's nodes before it runs there.

@@ -28,6 +28,13 @@ func (a *Runs) stop(c *front.Call, in *stopBody) (any, error) {
 				continue
 			}
 		}
+		if r.Service != nil {
+			stop := &state.StopService{By: c.Identity, Project: r.Project, Name: r.Name, Abort: in.Abort}
+			if _, err := engine.Do(c.Context(), a.Engine, stop); err != nil && core.CodeOf(err) != core.NotFound {
+				return nil, err
+			}
+			continue
+		}
 		for _, id := range r.Jobs {
 			_, err := engine.Urgent(c.Context(), a.Engine, &state.Cancel{By: c.Identity, Job: id, Abort: in.Abort})
 			if err != nil && core.CodeOf(err) != core.NotFound {
