@@ -113,9 +113,6 @@ func (l *look) update(open *core.Run, eff *convert.Spec, currentID string, force
 	if d := eff.Configuration.DevEnvironment; d != nil {
 		inactivity = core.Seconds(max(0, config.Value(d.Inactivity)))
 	}
-	if err := l.a.Base.Keep(l.c.Caller, int64(len(raw))); err != nil {
-		return nil, err
-	}
 	edit := &state.EditRun{
 		By: l.c.Identity, Project: open.Project, Name: open.Name, ID: open.ID, Config: raw, Hash: l.a.Submissions.Hash(raw),
 		Priority: int32(config.Value(eff.Configuration.Run().Priority)), Inactivity: inactivity, Service: eff.Service(),
@@ -128,6 +125,9 @@ func (l *look) update(open *core.Run, eff *convert.Spec, currentID string, force
 		if err := l.a.Submissions.Redeploy(l.c.R, l.c.Caller, f, edit); err != nil {
 			return nil, err
 		}
+	}
+	if err := l.a.Base.Keep(l.c.Caller, int64(len(raw))); err != nil {
+		return nil, err
 	}
 	next, err := engine.Do(ctx, l.a.Engine, edit)
 	if err != nil {
