@@ -184,7 +184,7 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 	h.identity = &identity.Identity{Base: b, Tokens: h.tokens, JWT: h.jwt, Authority: d.Authority, Servers: d.Servers}
 	h.diag = diag.New(b)
 	h.takeover = &identity.Takeover{Base: b, Tokens: h.tokens, Vault: d.Vault}
-	h.metrics = metrics.New(b, h.identity, d.Hub)
+	h.metrics = metrics.New(b, h.identity, d.Hub, d.Services)
 	h.submissions = &jobs.Submissions{
 		Base: b, Jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey,
 		Submitted: h.metrics.Submitted, Plugins: d.Plugins,

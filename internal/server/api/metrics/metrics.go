@@ -27,7 +27,7 @@ type Metrics struct {
 	jobless   http.Handler // the same without jobs as labels, for scrapers that do not see all jobs
 }
 
-func New(b *call.Base, identity *identity.Identity, h *hub.Hub) *Metrics {
+func New(b *call.Base, identity *identity.Identity, h *hub.Hub, more ...prometheus.Collector) *Metrics {
 	m := &Metrics{
 		Base: b, identity: identity, Hub: h,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -46,6 +46,7 @@ func New(b *call.Base, identity *identity.Identity, h *hub.Hub) *Metrics {
 		m.requests, m.Submitted, m.Panics, &collector{m}, &auditCollector{m}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	}
+	common = append(common, more...)
 	all, jobless := prometheus.NewRegistry(), prometheus.NewRegistry()
 	all.MustRegister(append(common, &queueCollector{m}, &gpuCollector{a: m, jobs: true})...)
 	jobless.MustRegister(append(common, &gpuCollector{a: m})...)
