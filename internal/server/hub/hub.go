@@ -341,7 +341,7 @@ func (o *ServiceOrder) Send(h *Hub) error {
 		return core.Errorf(core.Unavailable, "job %d does not run", j.ID).Because("job_not_running")
 	}
 	name := j.Alloc.Nodes[0].Node
-	key := wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: wire.BatchStep, Node: string(name)}
+	key := wire.Key{Job: j.ID, Attempt: j.Attempt, Step: wire.BatchStep, Node: name}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := h.nodes[name]
