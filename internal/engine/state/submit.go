@@ -128,7 +128,7 @@ func (in *Submit) checkRun(s *State) error {
 		return core.Errorf(core.Invalid, "%q is not a valid run name", in.Run.Name).Because("invalid_name")
 	}
 	if in.Run.Service != nil {
-		if !in.Spec.Array.IsZero() || in.Spec.Kind != core.Batch || len(in.Components) > 0 {
+		if in.Spec.Array != "" || in.Spec.Kind != core.Batch || len(in.Components) > 0 {
 			return core.Errorf(core.Invalid, "a service's replicas are plain jobs, no arrays").Because("invalid_service")
 		}
 		svc, err := servicelife.Clean(in.Run.Service)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack/attach"
@@ -184,7 +186,11 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 	h.identity = &identity.Identity{Base: b, Tokens: h.tokens, JWT: h.jwt, Authority: d.Authority, Servers: d.Servers}
 	h.diag = diag.New(b)
 	h.takeover = &identity.Takeover{Base: b, Tokens: h.tokens, Vault: d.Vault}
-	h.metrics = metrics.New(b, h.identity, d.Hub, d.Services)
+	var more []prometheus.Collector
+	if d.Services != nil {
+		more = append(more, d.Services)
+	}
+	h.metrics = metrics.New(b, h.identity, d.Hub, more...)
 	h.submissions = &jobs.Submissions{
 		Base: b, Jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey,
 		Submitted: h.metrics.Submitted, Plugins: d.Plugins,
@@ -234,6 +240,10 @@ func (a *API) published(p *engine.Published) {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if isProxied(r.URL.Path) {
+		if a.pass != nil { // the leader has the connections to replicas
+			a.pass.ServeHTTP(w, r)
+			return
+		}
 		a.proxy.ServePath(w, r)
 		return
 	}

@@ -191,6 +191,9 @@ func (s *Services) stopProbers(keep map[string]bool) {
 
 // Streaks are the successes in a row of a replica's probes.
 func (s *Services) Streaks(j *core.Job) []int32 {
+	if s == nil { // a server that follows probes nothing
+		return nil
+	}
 	s.mu.Lock()
 	p := s.probers[attemptID(j)]
 	s.mu.Unlock()
