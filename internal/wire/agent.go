@@ -46,17 +46,17 @@ const (
 
 // Frame types of the control stream that are not the keeper's. The keeper's are below 64.
 const (
-	TypeNodeHello  Type = 64 + iota // agent → server, first
-	TypeWelcome                     // server → agent, answer to Hello
-	TypeHeartbeat                   // agent → server, every Welcome.Heartbeat; the server answers with TypePong
-	TypePong                        // server → agent: it is alive (silence is counted from the last one)
-	TypeLogChunk                    // agent → server: payload is the bytes
-	TypeLogAck                      // server → agent: have up to Offset
-	TypeOpenStream                  // server → agent: dial PathStream+Key and join it to a step's stdio
-	TypeProblem                     // agent → server: something an operator should know; may drain
-	TypeBye                         // server → agent: going away, reconnect; agent → server: stopping
-	TypeDoing                       // agent → server: what is done about a launch that does not run yet
-	TypeOpenService                 // server → agent: dial PathService+Token and join it to a replica's port
+	TypeNodeHello   Type = 64 + iota // agent → server, first
+	TypeWelcome                      // server → agent, answer to Hello
+	TypeHeartbeat                    // agent → server, every Welcome.Heartbeat; the server answers with TypePong
+	TypePong                         // server → agent: it is alive (silence is counted from the last one)
+	TypeLogChunk                     // agent → server: payload is the bytes
+	TypeLogAck                       // server → agent: have up to Offset
+	TypeOpenStream                   // server → agent: dial PathStream+Key and join it to a step's stdio
+	TypeProblem                      // agent → server: something an operator should know; may drain
+	TypeBye                          // server → agent: going away, reconnect; agent → server: stopping
+	TypeDoing                        // agent → server: what is done about a launch that does not run yet
+	TypeOpenService                  // server → agent: dial PathService+Token and join it to a replica's port
 )
 
 // NodeHello says who the agent is and what runs. Ended steps are those whose exit the server has not acknowledged.
