@@ -21,6 +21,7 @@ import (
 	"bireme.dev/bireme/internal/agent/replica"
 	"bireme.dev/bireme/internal/agent/socket"
 	"bireme.dev/bireme/internal/agent/uplink"
+	"bireme.dev/bireme/internal/agent/volumes"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -64,6 +65,7 @@ type Agent struct {
 	life       context.Context // of Run, for streams that outlive a session
 	work       sync.WaitGroup
 	replicas   *replica.Ports
+	volumes    volumes.Maker
 
 	mu        sync.Mutex
 	settings  wire.NodeSettings
@@ -169,6 +171,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.containers.tellPending(ctx, a.ledger) })
 	g.Go(func() error { return a.containers.images.run(ctx) })
 	err = g.Wait()
+	a.volumes.Wait()
 	a.work.Wait()
 	if a.opt.StopJobs {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)

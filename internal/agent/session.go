@@ -217,23 +217,13 @@ func (s *session) take(f wire.Frame) error {
 		}
 		a.ledger.acked(s, ack.Keys)
 	case wire.TypeLogAck:
-		var ack wire.LogAck
-		if err := f.Decode(&ack); err != nil {
-			return err
-		}
-		s.logAck(ack)
+		return wire.With(f, s.logAck)
 	case wire.TypeOpenStream:
-		var o wire.OpenStream
-		if err := f.Decode(&o); err != nil {
-			return err
-		}
-		a.openStream(o)
+		return wire.With(f, a.openStream)
 	case wire.TypeOpenService:
-		var o wire.OpenService
-		if err := f.Decode(&o); err != nil {
-			return err
-		}
-		a.work.Go(func() { a.replicas.Open(a.life, o) }) // it lasts longer than the session
+		return wire.With(f, func(o wire.OpenService) {
+			a.work.Go(func() { a.replicas.Open(a.life, o) }) // it lasts longer than the session
+		})
 	case wire.TypeStat:
 		if err := a.ledger.send(f.Type, json.RawMessage(f.Header)); err != nil {
 			a.log.Debug("usage not asked for", "err", err)
@@ -245,22 +235,16 @@ func (s *session) take(f wire.Frame) error {
 		}
 		a.settle(&w)
 		a.containers.retell(a.ledger)
+	case wire.TypeVolume:
+		return a.volumes.Take(a.life, f, a.id.name, a.opt.Dir, a.ledger.tell)
 	case wire.TypeCheck:
 		a.checkHealth(true)
 	case wire.TypeReboot:
-		var order wire.Reboot
-		if err := f.Decode(&order); err != nil {
-			return err
-		}
-		a.reboot(order)
+		return wire.With(f, a.reboot)
 	case wire.TypeBye:
 		return errBye
 	case wire.TypePong:
-		var p wire.Pong
-		if err := f.Decode(&p); err != nil {
-			return err
-		}
-		s.renew(p.Seq)
+		return wire.With(f, func(p wire.Pong) { s.renew(p.Seq) })
 	default:
 		a.log.Debug("frame of an unknown type", "type", int(f.Type)) // a newer server: what matters has a version
 	}

@@ -30,6 +30,10 @@ var rooms = map[string]room{
 		why: "the words and their pure rules; imports nothing of ours", pure: true,
 		may: map[string]string{},
 	},
+	"internal/volume": {why: "network volumes on a node", may: map[string]string{
+		"internal/core": words,
+		"internal/wire": "it is told what to mount in these words",
+	}},
 	"internal/policy": {why: "priority, fair tree, limits, QOS", pure: true, may: map[string]string{
 		"internal/core": words,
 	}},
@@ -110,6 +114,7 @@ var rooms = map[string]room{
 		"internal/config":      "it is configured",
 		"internal/procstat":    "a session by ssh joins the job whose processes are the user's",
 		"internal/step/cgroup": "it clears the cgroups of a keeper that died",
+		"internal/volume":      "it makes and removes volumes",
 		"internal/nice":        "agents that a server starts do not have its share of the processors",
 	}},
 	"internal/step": {why: "the keeper of the users' processes", may: map[string]string{
@@ -119,6 +124,7 @@ var rooms = map[string]room{
 		"internal/procstat":    "it counts what processes use, and whose they are",
 		"internal/wire":        "it is the step's end of the agent's contract",
 		"internal/step/cgroup": "it contains processes",
+		"internal/volume":      "it mounts the volumes of jobs",
 	}},
 	"internal/step/cgroup": {why: "control groups, v1 and v2", may: map[string]string{
 		"internal/core": words,

@@ -89,6 +89,7 @@ func (d *decoder) check(c *Config) {
 	d.checkNodes(c)
 	d.checkLicenses(c)
 	d.checkOffers(c)
+	d.checkVolumes(c)
 	d.checkTopology(c)
 	d.checkTimers(c)
 	d.checkHealth(c)

@@ -23,7 +23,8 @@ type Config struct {
 	Nodes        []Node       `yaml:"nodes"`
 	// name[:count] of what belongs to no node, one of each where no count is said
 	Licenses   []string   `yaml:"licenses"`
-	Offers     []Offer    `yaml:"offers"` // nodes that could be had
+	Offers     []Offer    `yaml:"offers"`  // nodes that could be had
+	Volumes    []Volume   `yaml:"volumes"` // classes of network volumes
 	Topology   Topology   `yaml:"topology"`
 	Jobs       Jobs       `yaml:"jobs"`
 	Limits     Limits     `yaml:"limits"`

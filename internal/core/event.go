@@ -42,7 +42,8 @@ const (
 	FleetChanged   EventKind = "fleet.changed"
 	// a secret, a repository or a key; Data has its kind, owner and name, and what became of it
 	CredentialChanged EventKind = "credential.changed"
-	HistoryTaken      EventKind = "history.taken" // jobs and usage of another system were taken over
+	VolumeChanged     EventKind = "volume.changed" // Data has its name, and what became of it
+	HistoryTaken      EventKind = "history.taken"  // jobs and usage of another system were taken over
 )
 
 // Blob is bytes by hash.
@@ -91,6 +92,8 @@ type Changes struct {
 	GoneTokens       []string
 	Credentials      []*Credential
 	GoneCredentials  []CredentialKey
+	Volumes          []*Volume
+	GoneVolumes      []VolumeKey
 }
 
 // LastIDs are the highest ids that were ever given to records that can be deleted: a new record never has the id of a

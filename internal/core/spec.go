@@ -177,11 +177,13 @@ type Extra struct {
 	TmpDisk      Bytes             `json:"tmp_disk,omitempty"`
 	GPU          *GPUAsk           `json:"gpu,omitempty"` // which GPUs will do, where Shape asks for them without a type
 	// an allocation that stays without steps until it is given back or its time is over
-	Open      bool         `json:"open,omitempty"`
-	Container *Container   `json:"container,omitempty"`
-	Kept      *KeptOptions `json:"options,omitempty"`
-	Rules     *RunRules    `json:"run_rules,omitempty"` // how a YAML run lives; nil: as any job
-	Repo      string       `json:"repo,omitempty"`      // id of the repository that a YAML run clones; empty: none
+	Open      bool       `json:"open,omitempty"`
+	Container *Container `json:"container,omitempty"`
+	// Volumes are what of its project's network volumes it mounts.
+	Volumes []VolumeMount `json:"volumes,omitempty"`
+	Kept    *KeptOptions  `json:"options,omitempty"`
+	Rules   *RunRules     `json:"run_rules,omitempty"` // how a YAML run lives; nil: as any job
+	Repo    string        `json:"repo,omitempty"`      // id of the repository that a YAML run clones; empty: none
 }
 
 // HetRef ties the components of a heterogeneous job together: each is a job of its own, and all start at once or none.

@@ -36,6 +36,7 @@ type fakestore struct {
 	reservations map[string]*core.AdvanceReservation
 	fleets       map[string]*core.Fleet
 	credentials  map[core.CredentialKey]*core.Credential
+	volumes      map[core.VolumeKey]*core.Volume
 	keys         []core.SubmitKey
 
 	commits, loads int
@@ -55,6 +56,7 @@ func newFakestore() *fakestore {
 		users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
 		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{},
 		fleets: map[string]*core.Fleet{}, credentials: map[core.CredentialKey]*core.Credential{},
+		volumes: map[core.VolumeKey]*core.Volume{},
 	}
 }
 
@@ -137,6 +139,9 @@ func (f *fakestore) Load(context.Context) (*store.Image, error) {
 	for _, x := range f.fleets {
 		img.Fleets = append(img.Fleets, x)
 	}
+	for _, x := range f.volumes {
+		img.Volumes = append(img.Volumes, x)
+	}
 	for _, x := range f.credentials {
 		img.Credentials = append(img.Credentials, x)
 	}
@@ -213,6 +218,12 @@ func (f *fakestore) write(c *core.Changes) {
 	}
 	for _, x := range c.Fleets {
 		f.fleets[x.Name] = x
+	}
+	for _, k := range c.GoneVolumes {
+		delete(f.volumes, k)
+	}
+	for _, x := range c.Volumes {
+		f.volumes[x.Key()] = x
 	}
 	for _, k := range c.GoneCredentials {
 		delete(f.credentials, k)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/storage"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/ledger"
@@ -44,7 +45,7 @@ func (cs *classSet) setAdvanceOptions(c *classInfo, spec *core.Spec) {
 	c.special = true
 	in, out := advance.Options(cs.advances, spec)
 	x := spec.More()
-	lic := x.Licenses.Request()
+	lic := storage.LicenseRequest(spec)
 	if lic != nil {
 		c.licenses = lic
 		cs.licensed++

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/storage"
 	"bireme.dev/bireme/internal/sched/advance"
 )
 
@@ -53,6 +54,13 @@ func (ps *pass) explainLicenses() {
 		if name := ps.missingLicense(&c.partitions[0]); name != "" {
 			if ps.plan.licenseReasons == nil {
 				ps.plan.licenseReasons = map[classKey]Reason{}
+			}
+			if v := storage.OfLicense(name); v != "" {
+				ps.plan.licenseReasons[k] = Reason{
+					Code: core.ReasonLicenses,
+					Text: fmt.Sprintf("it waits for volume %s, which one job at a time may have: another job has it", v),
+				}
+				continue
 			}
 			pool := ps.p.licenses.Pool(name)
 			ps.plan.licenseReasons[k] = Reason{

@@ -476,6 +476,7 @@ func engineConfig(cfg *config.Config) engine.Config {
 			MaxRequeues:    cfg.Jobs.MaxRequeues, MaxTokens: int(cfg.Limits.Tokens),
 			Rule: rule, Reservations: cfg.Scheduling.Reservations,
 			Select: unit, Licenses: cfg.CoreLicenses(), Offers: cfg.CoreOffers(),
+			Volumes:      cfg.CoreVolumes(),
 			Zone:         state.Zone{Location: time.Local},
 			MaxKillGrace: seconds(cfg.Timers.MaxKillGrace), InteractiveIdle: seconds(cfg.Timers.InteractiveIdle),
 			ReservationOverrun: core.Seconds(cfg.Jobs.ResvOverrun),
@@ -552,7 +553,7 @@ func hubRules(cfg *config.Config) hub.Rules {
 		h.MaxSkew = cfg.Health.MaxSkew.D()
 	}
 	return hub.Rules{
-		Settings: nodeSettings(cfg), Health: h, KeepLimits: cfg.Step.KeepLimits,
+		Settings: nodeSettings(cfg), Volumes: cfg.CoreVolumes(), Health: h, KeepLimits: cfg.Step.KeepLimits,
 		Sick: hub.Sick{Act: cfg.GPU.Health != "show", Return: cfg.GPU.Return},
 	}
 }

@@ -53,7 +53,8 @@ func (s *step) fork() *failure {
 	}
 	ready := s.prologs(groups, env)
 	var f *failure
-	if err := k.threads.do(func(th *thread) { f = s.forkHere(th, groups, env, ready) }); err != nil {
+	err = k.threads.do(func(th *thread) { f = s.forkHere(th, groups, env, ready) })
+	if err != nil && !errors.Is(err, errOwnView) {
 		k.log.Error("a launcher thread was given up", "job", s.key.Job, "step", s.key.Step, "err", err)
 	}
 	return f
@@ -69,6 +70,9 @@ func (s *step) cancelled() bool {
 func (s *step) forkHere(th *thread, groups []uint32, env []string, ready []prepared) *failure {
 	k, l := s.k, s.l
 	defer func() { _ = unix.Chdir("/") }()
+	if err := showVolumes(th, s); err != nil {
+		return launchFailed(err)
+	}
 	if l.Program.Umask != nil && *l.Program.Umask != defaultUmask {
 		unix.Umask(int(*l.Program.Umask & 0o777))
 		defer unix.Umask(defaultUmask)

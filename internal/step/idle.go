@@ -27,6 +27,7 @@ func (k *Keeper) rest() {
 }
 
 func (k *Keeper) purge() {
+	k.volumes.Rest()
 	if err := errors.Join(k.scripts.Purge(), k.tmps.Purge()); err != nil {
 		k.log.Warn("remove what waits for jobs", "err", err)
 	}

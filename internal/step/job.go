@@ -111,6 +111,9 @@ func (j *job) make(l *wire.Launch) *failure {
 			return launchFailed(err)
 		}
 	}
+	if err := j.k.volumes.Attach(j.ref, l.Volumes, j.k.root); err != nil {
+		return launchFailed(err)
+	}
 	for _, argv := range j.hooks.Prolog {
 		if err := j.k.hook(j, "prolog", argv); err != nil {
 			return &failure{cause: wire.CausePrologFailed, code: 1, message: err.Error()}
@@ -228,7 +231,7 @@ func (j *job) finish(caller *step) bool {
 
 // sweep removes the job's directories.
 func (j *job) sweep() error {
-	faults := []error{j.k.files.Remove(j.ref)}
+	faults := []error{j.k.files.Remove(j.ref), j.k.volumes.Detach(j.ref)}
 	if j.tmp != "" {
 		faults = append(faults, j.k.tmps.Give(j.tmp, j.id))
 	}

@@ -26,6 +26,7 @@ import (
 	"bireme.dev/bireme/internal/step/journal"
 	"bireme.dev/bireme/internal/step/rlimit"
 	"bireme.dev/bireme/internal/step/spool"
+	"bireme.dev/bireme/internal/step/volumes"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -62,6 +63,7 @@ type Keeper struct {
 	files    *files.Records // of runs of processes
 	scripts  *spool.Scripts
 	tmps     *spool.TempDirs
+	volumes  *volumes.Volumes
 	outputs  intake.Host // of output that is streamed to the server
 	disk     disk.Watch  // of the keeper's directory
 	limits   rlimit.Set  // the keeper's own, which children inherit
@@ -148,6 +150,7 @@ func (k *Keeper) open() error {
 	k.files = files.Open(filepath.Join(k.cfg.Dir, "files"), k.asOwner)
 	k.scripts = spool.NewScripts(k.cfg.Spool)
 	k.tmps = spool.NewTempDirs("."+treeName(k.cfg.Dir), filepath.Join(k.cfg.Dir, "tmp-bases"))
+	k.volumes = volumes.Open(filepath.Join(k.cfg.Dir, "volumes"), k.runMount)
 	if before != nil {
 		return handover{k}.resume(before)
 	}

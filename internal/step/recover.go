@@ -56,6 +56,9 @@ func (r recovery) recover() error {
 		}
 	}
 	r.removeFiles()
+	if err := k.volumes.DetachAll(); err != nil {
+		return fmt.Errorf("unmount volumes of jobs that are dead: %w", err) // another node could be given them
+	}
 	// Before the ends are recorded: they say that the job is gone, and then nobody would look for its directories.
 	for ref, rec := range k.journal.Jobs {
 		if err := r.sweepLost(ref, rec); err != nil {

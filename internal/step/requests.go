@@ -29,24 +29,24 @@ func (r requests) handle(f wire.Frame) error {
 		}
 		k.launch(l)
 	case wire.TypeSignal:
-		return with(f, func(m wire.Signal) { k.later(func() { r.reply(m.Ref, r.signalJob(m)) }) })
+		return wire.With(f, func(m wire.Signal) { k.later(func() { r.reply(m.Ref, r.signalJob(m)) }) })
 	case wire.TypeKill:
-		return with(f, func(m wire.Kill) { k.later(func() { r.reply(m.Ref, r.killJob(m)) }) })
+		return wire.With(f, func(m wire.Kill) { k.later(func() { r.reply(m.Ref, r.killJob(m)) }) })
 	case wire.TypeSetLimit:
-		return with(f, func(m wire.SetLimit) { r.reply(m.Ref, r.setLimit(m)) })
+		return wire.With(f, func(m wire.SetLimit) { r.reply(m.Ref, r.setLimit(m)) })
 	case wire.TypeSuspend:
-		return with(f, func(m wire.Suspend) { k.later(func() { r.reply(m.Ref, r.suspendJob(m)) }) })
+		return wire.With(f, func(m wire.Suspend) { k.later(func() { r.reply(m.Ref, r.suspendJob(m)) }) })
 	case wire.TypeFinish:
-		return with(f, func(m wire.Finish) {
+		return wire.With(f, func(m wire.Finish) {
 			if m.Left {
 				r.leave(m)
 			}
 			k.later(func() { r.finishJob(m) })
 		})
 	case wire.TypeAckExit:
-		return with(f, r.ackExit)
+		return wire.With(f, r.ackExit)
 	case wire.TypeList:
-		return with(f, func(m wire.List) {
+		return wire.With(f, func(m wire.List) {
 			k.mu.Lock()
 			h := k.hello()
 			k.mu.Unlock()
@@ -54,38 +54,28 @@ func (r requests) handle(f wire.Frame) error {
 			k.send(wire.TypeKeeperHello, h)
 		})
 	case wire.TypeStat:
-		return with(f, func(m wire.Stat) { k.later(func() { k.send(wire.TypeUsage, r.stat(m)) }) })
+		return wire.With(f, func(m wire.Stat) { k.later(func() { k.send(wire.TypeUsage, r.stat(m)) }) })
 	case wire.TypeReadLog:
-		return with(f, func(m wire.ReadLog) { k.later(func() { r.readLog(m) }) })
+		return wire.With(f, func(m wire.ReadLog) { k.later(func() { r.readLog(m) }) })
 	case wire.TypeData:
-		return with(f, func(m wire.Data) {
+		return wire.With(f, func(m wire.Data) {
 			r.withStreams(m.Key, len(f.Payload), func(st *streams) { st.input(m, f.Payload) })
 		})
 	case wire.TypeDataAck:
-		return with(f, func(m wire.DataAck) { r.withStreams(m.Key, 0, func(st *streams) { st.ack(m) }) })
+		return wire.With(f, func(m wire.DataAck) { r.withStreams(m.Key, 0, func(st *streams) { st.ack(m) }) })
 	case wire.TypeMeet:
-		return with(f, func(m wire.Meet) { r.met(m, f.Payload) })
+		return wire.With(f, func(m wire.Meet) { r.met(m, f.Payload) })
 	case wire.TypeStreamDrop:
-		return with(f, func(m wire.StreamDrop) { r.withStreams(m.Key, 0, (*streams).drop) })
+		return wire.With(f, func(m wire.StreamDrop) { r.withStreams(m.Key, 0, (*streams).drop) })
 	case wire.TypeResize:
-		return with(f, func(m wire.Resize) { r.withStreams(m.Key, 0, func(st *streams) { st.resize(m.Rows, m.Cols) }) })
+		return wire.With(f, func(m wire.Resize) { r.withStreams(m.Key, 0, func(st *streams) { st.resize(m.Rows, m.Cols) }) })
 	case wire.TypeUpgrade:
-		return with(f, func(m wire.Upgrade) { r.reply(m.Ref, handover{k}.upgrade(m)) }) // a success does not return
+		return wire.With(f, func(m wire.Upgrade) { r.reply(m.Ref, handover{k}.upgrade(m)) }) // a success does not return
 	case wire.TypeShutdown:
 		k.Shutdown()
 	default:
 		k.log.Warn("message of an unknown type", "type", f.Type) // from a newer agent
 	}
-	return nil
-}
-
-// with decodes a header and hands it on.
-func with[M any](f wire.Frame, do func(M)) error {
-	var m M
-	if err := f.Decode(&m); err != nil {
-		return err
-	}
-	do(m)
 	return nil
 }
 

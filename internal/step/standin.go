@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -20,6 +21,15 @@ func (s *step) feed(groups []uint32, t wire.Task) (*os.File, error) {
 	if len(t.Argv) > 0 { // for inside: here only the stand-in runs, with rights that no user has
 		box := *l.Container
 		box.Args, l.Container = t.Argv, &box
+	}
+	if box := *l.Container; len(l.Volumes) > 0 || box.Volumes != nil {
+		box.Volumes = nil
+		for i, v := range l.Volumes {
+			box.Volumes = append(box.Volumes, core.Mount{
+				Source: s.k.volumes.At(s.job.ref, i), Target: v.Target, ReadOnly: v.ReadOnly,
+			})
+		}
+		l.Container = &box
 	}
 	b, err := wire.AppendFrame(nil, wire.TypeLaunch, &l, l.Payload()...)
 	if err != nil {

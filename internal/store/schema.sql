@@ -129,6 +129,13 @@ CREATE TABLE credentials (
 	PRIMARY KEY (kind, owner, name)
 );
 
+CREATE TABLE volumes (
+	project TEXT NOT NULL,
+	name    TEXT NOT NULL,
+	doc     TEXT NOT NULL,
+	PRIMARY KEY (project, name)
+);
+
 CREATE TABLE tokens (
 	id   TEXT PRIMARY KEY,
 	hash BLOB NOT NULL UNIQUE,

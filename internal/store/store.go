@@ -166,6 +166,7 @@ type Image struct {
 	Reservations []*core.AdvanceReservation
 	Fleets       []*core.Fleet
 	Credentials  []*core.Credential
+	Volumes      []*core.Volume
 }
 
 // JobQuery selects jobs. Zero fields do not restrict.

@@ -29,18 +29,20 @@ type Container struct {
 	Host bool  `json:"host,omitempty"` // the node's network instead of one of its own
 
 	// What follows is the agent's to fill in.
-	Args    []string      `json:"args,omitempty"` // of the script; with Join the program
-	Limits  Limits        `json:"limits"`
-	Engine  string        `json:"engine,omitempty"`  // the engine's socket
-	Dir     string        `json:"dir,omitempty"`     // of everything the stand-ins of the node leave
-	Init    string        `json:"init,omitempty"`    // bireme-init, as the node has it
-	Node    core.NodeName `json:"node,omitempty"`    // labels what is ours
-	Caps    []string      `json:"caps,omitempty"`    // if it is Bounded: the capabilities that root inside has
-	NetRaw  bool          `json:"net_raw,omitempty"` // if it is Bounded: it may open raw sockets all the same
-	Within  []string      `json:"within,omitempty"`  // if it is Bounded: the paths that its mounts must be below
-	Publish string        `json:"publish,omitempty"` // address of the node that its ports are found at; empty: all of them
-	Devices []string      `json:"devices,omitempty"`
-	GPUs    []string      `json:"gpus,omitempty"` // as NVIDIA's runtime calls them
+	Args   []string      `json:"args,omitempty"` // of the script; with Join the program
+	Limits Limits        `json:"limits"`
+	Engine string        `json:"engine,omitempty"`  // the engine's socket
+	Dir    string        `json:"dir,omitempty"`     // of everything the stand-ins of the node leave
+	Init   string        `json:"init,omitempty"`    // bireme-init, as the node has it
+	Node   core.NodeName `json:"node,omitempty"`    // labels what is ours
+	Caps   []string      `json:"caps,omitempty"`    // if it is Bounded: the capabilities that root inside has
+	NetRaw bool          `json:"net_raw,omitempty"` // if it is Bounded: it may open raw sockets all the same
+	Within []string      `json:"within,omitempty"`  // if it is Bounded: the paths that its mounts must be below
+	// Volumes are what the keeper has mounted for the job; the keeper's to fill in.
+	Volumes []core.Mount `json:"volumes,omitempty"`
+	Publish string       `json:"publish,omitempty"` // address of the node that its ports are found at; empty: all of them
+	Devices []string     `json:"devices,omitempty"`
+	GPUs    []string     `json:"gpus,omitempty"` // as NVIDIA's runtime calls them
 
 	// Maker is the kind of program that makes the container in the place of an engine, as the job's user; empty: an
 	// engine does.

@@ -44,6 +44,16 @@ func (f Frame) Decode(v any) error {
 	return nil
 }
 
+// With decodes the header of a frame and hands it on.
+func With[M any](f Frame, do func(M)) error {
+	var m M
+	if err := f.Decode(&m); err != nil {
+		return err
+	}
+	do(m)
+	return nil
+}
+
 // Reader takes frames from a stream. It is for one goroutine.
 type Reader struct {
 	br   *bufio.Reader

@@ -32,6 +32,8 @@ type Launch struct {
 	Gres []core.GresAlloc `json:"gres,omitempty"`
 	// Container is nil for processes of the node itself.
 	Container *Container `json:"container,omitempty"`
+	// Volumes are mounted before the job's prolog and unmounted after its epilog. Each launch of a job carries the same.
+	Volumes []Volume `json:"volumes,omitempty"`
 	// ScriptLen is how much of the payload is the script.
 	ScriptLen int `json:"script_len,omitempty"`
 	FilesLen  int `json:"files_len,omitempty"` // and how much after it the files

@@ -4,6 +4,8 @@ package dstack
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,8 +38,13 @@ func TestScript(t *testing.T) {
 func start(t *testing.T) (c *cluster.Cluster, url, token string) {
 	t.Helper()
 	api, door := freePort(t), freePort(t)
+	settings := filepath.Join(t.TempDir(), "config.yml")
+	text := "volumes: [{class: fast, driver: shared, path: " + t.TempDir() + "}]\n"
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	c = cluster.Start(t, cluster.Options{
-		Args: []string{"--engine", docker.Socket, "--cpus", "4"},
+		Args: []string{"--engine", docker.Socket, "--cpus", "4", "--config", settings},
 		Set:  []string{"dstack.listen=" + api, "ssh.listen=" + door, "timers.grace=5s"},
 	})
 	root := c.Root()
@@ -182,6 +189,24 @@ func (s *session) trouble() {
 	s.want(0, "stop -y nightly")
 }
 
+// volumes: the stock client knows no classes of ours, and names one as a storage class of Kubernetes.
+func (s *session) volumes() {
+	s.file("vol.dstack.yml", "type: volume\nname: data\nbackend: kubernetes\nstorage_class_name: fast\n"+
+		"access_modes: [ReadWriteMany]\nsize: 1GB\n")
+	s.want(0, "apply -y -f vol.dstack.yml")
+	s.want(0, "volume list -v", "data", "active")
+	s.want(0, "volume get data --json", `"storage_class_name": "fast"`)
+	s.file("mounts.dstack.yml", head+"type: task\nname: mounts\nvolumes: [\"data:/data\"]\n"+
+		"commands: [\"echo kept >>/data/log\", \"cat /data/log\"]\n")
+	s.want(0, "apply -y -f mounts.dstack.yml", "kept")
+	s.file("novol.dstack.yml", head+"type: task\nname: novol\nvolumes: [\"absent:/data\"]\ncommands: [\":\"]\n")
+	s.want(1, "apply -y -d -f novol.dstack.yml", "there is no volume absent")
+	s.want(0, "volume delete -y data")
+	s.until("!data", "volume list")
+	s.file("cloud.dstack.yml", "type: volume\nname: cloudy\nbackend: aws\nregion: here\nsize: 1GB\n")
+	s.want(1, "apply -y -f cloud.dstack.yml", "no cloud backends")
+}
+
 func (s *session) others(root *cluster.Person) {
 	s.want(0, "secret list")
 	s.want(0, "secret set key hush")
@@ -196,7 +221,7 @@ func (s *session) others(root *cluster.Person) {
 	s.file("notes.txt", "noted\n")
 	s.file("files.dstack.yml", head+"type: task\nname: with-files\nfiles: [notes.txt]\ncommands: [cat notes.txt]\n")
 	s.want(0, "apply -y -f files.dstack.yml", "noted")
-	s.want(0, "volume list")
+	s.volumes()
 	s.want(0, "gateway list")
 	s.want(1, "apply -y -f svc.dstack.yml")
 	id := root.Sbatch("--account=main", "--wrap", "sleep 3000")

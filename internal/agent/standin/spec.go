@@ -102,6 +102,9 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 		{Type: "bind", Source: filepath.Join(s.folder, "in"), Target: place + "/run", ReadOnly: true},
 		{Type: "bind", Source: c.Init, Target: initInside, ReadOnly: true},
 	}
+	for _, m := range c.Volumes { // the keeper made the folder, and nobody else comes to it
+		h.Mounts = append(h.Mounts, docker.Mount{Type: "bind", Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+	}
 	for _, m := range c.Mounts {
 		source, err := s.source(m)
 		if err != nil {

@@ -132,6 +132,10 @@ func (o *applyOptions) run(ctx context.Context) error {
 		}
 		return InFile(f.Run(ctx, file, cfg), file)
 	}
+	if cfg.Kind == config.KindVolume {
+		v := nodes.VolumeApply{App: o.app, Name: o.name, Project: o.project, Yes: o.yes, Detach: o.detach}
+		return InFile(v.Run(ctx, file, cfg), file)
+	}
 	return o.applyRun(ctx, cfg, file)
 }
 

@@ -24,8 +24,8 @@ func deleteCommand(a *app.App) *cobra.Command {
 	o := &deleteOptions{base: base{App: a}}
 	c := &cobra.Command{
 		Use: "delete [-f FILE] [RUN...]", Aliases: []string{"destroy"}, Short: "delete ended runs, or what a file names",
-		Long: `Delete runs that have ended, or the run or fleet that a configuration names. Without -f and names it takes
-.dstack.yml of the current folder. A deleted run is not listed any more; the records of its jobs stay.`,
+		Long: `Delete runs that have ended, or the run, fleet or volume that a configuration names. Without -f and names it
+takes .dstack.yml of the current folder. A deleted run is not listed any more; the records of its jobs stay.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	o.projectFlag(c)
@@ -52,8 +52,10 @@ func (o *deleteOptions) run(ctx context.Context, names []string) error {
 		case config.KindTask, config.KindDevEnvironment, config.KindService:
 		case config.KindFleet:
 			kind = "fleet"
-		case config.KindVolume, config.KindGateway, config.KindPreset:
-			return notYet("network volumes, gateways and presets")
+		case config.KindVolume:
+			kind = "volume"
+		case config.KindGateway, config.KindPreset:
+			return notYet("gateways and presets")
 		}
 		if cfg.Name() == "" {
 			return app.Usagef("delete: %s has no name: nobody can tell what to delete", file)
@@ -89,8 +91,8 @@ func (o *deleteOptions) one(ctx context.Context, d client.Dstack, kind, name str
 	if err := d.Post(ctx, kind+"s/delete", drop, nil); err != nil {
 		return err
 	}
-	for kind == "fleet" { // its agents are ended and removed
-		err := d.Post(ctx, "fleets/get", get, nil)
+	for kind != "run" { // agents of a fleet are ended and removed; a node removes a volume
+		err := d.Post(ctx, kind+"s/get", get, nil)
 		if core.CodeOf(err) == core.NotFound {
 			break
 		}

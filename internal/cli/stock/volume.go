@@ -24,13 +24,13 @@ type volumeOptions struct {
 	watch, verbose, json bool
 }
 
-// volumeCommand lists the directories of nodes that runs have mounted: network volumes are not there yet.
+// volumeCommand lists the network volumes of a project, and the directories of nodes that its runs have mounted.
 func volumeCommand(a *app.App) *cobra.Command {
 	o := &volumeOptions{base: base{App: a}}
 	c := &cobra.Command{
-		Use: "volume", Short: "list the volumes that runs have mounted", Args: app.NoSuchCommand,
-		Long: "List the instance volumes, folders of nodes, that live runs of a project have mounted. Network volumes are " +
-			"not available yet.",
+		Use: "volume", Short: "list, show and delete volumes", Args: app.NoSuchCommand,
+		Long: "List the network volumes of a project, which `bireme apply` makes, and with -v or --json also its instance " +
+			"volumes: the folders of nodes that its live runs have mounted.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.projectFlag(c)
@@ -115,21 +115,50 @@ func (o *volumeOptions) run(ctx context.Context) error {
 			return err
 		}
 		list := volumesOf(runs)
-		if o.json {
-			return o.PrintJSON(map[string]any{"project": d.Project, "instance_volumes": list})
+		vols := []wire.Volume{}
+		if err := d.Post(ctx, "volumes/list", nil, &vols); err != nil {
+			return err
 		}
+		if o.json {
+			return o.PrintJSON(map[string]any{"project": d.Project, "volumes": vols, "instance_volumes": list})
+		}
+		if err := o.table(vols).Write(o.Out); err != nil || !o.verbose || len(list) == 0 {
+			return err
+		}
+		fmt.Fprintln(o.Out)
 		t := app.Table{{"INSTANCE PATH", "RUN", "MOUNTED AT", "NODES"}}
 		for _, m := range list {
 			t.Row(m.Path, m.Run, m.Inside, strings.Join(m.Nodes, ","))
 		}
-		if err := t.Write(o.Out); err != nil {
-			return err
-		}
-		if o.verbose || len(list) == 0 {
-			o.Note("network volumes are not available yet; instance volumes are folders of nodes: volumes: [/data:/data]")
-		}
-		return nil
+		return t.Write(o.Out)
 	})
+}
+
+// table is the network volumes, for people.
+func (o *volumeOptions) table(vols []wire.Volume) app.Table {
+	t := app.Table{{"NAME", "CLASS", "SIZE", "STATUS", "NODE", "ATTACHED", "ERROR"}}
+	for i := range vols {
+		v := &vols[i]
+		var conf config.Configuration
+		class, size, node := "", "", ""
+		if json.Unmarshal(v.Configuration, &conf) == nil && conf.Volume != nil {
+			class = config.Value(conf.Volume.StorageClassName)
+			if s := conf.Volume.Size; s != nil {
+				size = fmt.Sprintf("%gGB", float64(*s))
+			}
+		}
+		if p := v.ProvisioningData; p != nil {
+			node = config.Value(p.AvailabilityZone)
+		}
+		var at []string
+		for _, a := range v.Attachments {
+			if !slices.Contains(at, a.Instance.Name) {
+				at = append(at, a.Instance.Name)
+			}
+		}
+		t.Row(v.Name, class, size, v.Status, node, strings.Join(at, ","), config.Value(v.StatusMessage))
+	}
+	return t
 }
 
 // volumesOf finds the instance volumes of runs in their descriptions.

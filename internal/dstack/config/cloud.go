@@ -2,7 +2,7 @@ package config
 
 // Volume is `type: volume`. Which fields there are depends on the backend.
 type Volume struct {
-	Backend          string // aws, gcp, runpod, kubernetes, daytona, lium
+	Backend          string // aws, gcp, runpod, kubernetes, daytona, lium; empty: Class says what it is
 	Name             *string
 	AutoCleanup      *int64 // auto_cleanup_duration in seconds; below 0: off
 	Tags             Tags
@@ -14,6 +14,10 @@ type Volume struct {
 	StorageClassName *string
 	AccessModes      []string
 	ReadOnly         bool
+	// Bireme's own form: a class of the settings in the place of a backend.
+	Class  *string
+	Node   *string
+	Single bool // one job at a time has it
 }
 
 // Gateway is `type: gateway`.

@@ -17,6 +17,8 @@ var volumeBackends = []string{"aws", "gcp", "runpod", "kubernetes", "daytona", "
 func (r cloudReader) volume(f *fields) *Volume {
 	n, p := f.get("backend")
 	switch {
+	case n == nil && f.has("class"):
+		return r.ownVolume(f)
 	case n == nil:
 		f.need("backend")
 		return r.anyVolume(f)
@@ -48,6 +50,15 @@ func (r cloudReader) volume(f *fields) *Volume {
 	}
 	v.Size = opt(f, "size", r.size)
 	return v
+}
+
+// ownVolume reads a volume of a class that Bireme's settings have.
+func (r cloudReader) ownVolume(f *fields) *Volume {
+	return &Volume{
+		Name: f.optText("name"), AutoCleanup: opt(f, "auto_cleanup_duration", r.idle), Tags: r.tags(f),
+		Class: f.optText("class"), Node: f.optText("node"), VolumeID: f.optText("volume_id"),
+		ReadOnly: f.flag("read_only", false), Single: f.flag("single", false), Size: opt(f, "size", r.size),
+	}
 }
 
 // anyVolume takes the keys of every backend, so that only the backend is told to be wrong.

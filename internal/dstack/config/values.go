@@ -203,6 +203,19 @@ func (v Volume) MarshalJSON() ([]byte, error) {
 	}
 	h := head{KindVolume, v.Backend, v.Name, v.AutoCleanup, v.Tags}
 	switch v.Backend {
+	case "":
+		return tree.Marshal(struct {
+			Type     Kind    `json:"type"`
+			Class    *string `json:"class"`
+			Name     *string `json:"name"`
+			Size     *Float  `json:"size"`
+			Node     *string `json:"node"`
+			VolumeID *string `json:"volume_id"`
+			ReadOnly bool    `json:"read_only"`
+			Single   bool    `json:"single"`
+			Cleanup  *int64  `json:"auto_cleanup_duration"`
+			Tags     Tags    `json:"tags"`
+		}{KindVolume, v.Class, v.Name, v.Size, v.Node, v.VolumeID, v.ReadOnly, v.Single, v.AutoCleanup, v.Tags})
 	case "kubernetes":
 		return tree.Marshal(struct {
 			head

@@ -53,6 +53,9 @@ func (b *builder) container(shm core.Bytes) *core.Container {
 	}
 	for i := range r.Volumes {
 		m := &r.Volumes[i]
+		if !m.IsInstance() {
+			continue
+		}
 		c.Mounts = append(c.Mounts, core.Mount{Source: m.InstancePath, Target: m.Path, Optional: m.Optional})
 	}
 	for _, p := range b.s.Ports() {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"bireme.dev/bireme/internal/core"
@@ -102,11 +101,8 @@ func (s *Spec) check() error {
 		return refuse("Could not determine what command to run. " +
 			"Please specify either `commands` or `entrypoint` in your run configuration")
 	}
-	for i := range r.Volumes {
-		if m := &r.Volumes[i]; !m.IsInstance() {
-			return refuse("volumes: %s: network volumes are not supported yet; a path of the instance is mounted with "+
-				"/path/on/instance:%s", strings.Join(m.Names, ", "), m.Path)
-		}
+	if err := checkVolumes(r); err != nil {
+		return err
 	}
 	return s.checkAccelerator(r)
 }

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"slices"
 	"strings"
 
 	"bireme.dev/bireme/internal/dstack/config"
@@ -14,7 +15,9 @@ func CheckProcess(c *config.Configuration) error {
 	run, task := c.Run(), c.Task
 	given := map[string]bool{
 		"privileged": run.Privileged, "entrypoint": run.Entrypoint != nil, "registry_auth": run.RegistryAuth != nil,
-		"user": run.User != nil, "volumes": len(run.Volumes) > 0,
+		"user": run.User != nil, "volumes": slices.ContainsFunc(run.Volumes, func(m config.Mount) bool {
+			return m.IsInstance()
+		}),
 		"ports": task != nil && len(task.Ports) > 0 || c.DevEnvironment != nil && len(c.DevEnvironment.Ports) > 0,
 	}
 	var faults config.Faults
@@ -42,12 +45,12 @@ func CheckProcess(c *config.Configuration) error {
 // CheckKind refuses configurations that are read but not run.
 func CheckKind(c *config.Configuration) error {
 	switch c.Kind {
-	case config.KindTask, config.KindDevEnvironment, config.KindService, config.KindFleet:
+	case config.KindTask, config.KindDevEnvironment, config.KindService, config.KindFleet, config.KindVolume:
 		return nil
-	case config.KindVolume, config.KindGateway, config.KindPreset:
+	case config.KindGateway, config.KindPreset:
 	}
 	return config.Faults{c.Fault("a "+string(c.Kind)+" cannot be applied yet: this version runs task, dev-environment, "+
-		"service and fleet; `bireme config validate` checks it", "type")}
+		"service, fleet and volume; `bireme config validate` checks it", "type")}
 }
 
 // CheckRuns refuses by name what is read but not run yet.
@@ -55,12 +58,6 @@ func CheckRuns(c *config.Configuration) error {
 	var faults config.Faults
 	add := func(message string, loc ...any) { faults = append(faults, c.Fault(message, loc...)) }
 	run, p := c.Run(), c.Policy()
-	for i := range run.Volumes {
-		if !run.Volumes[i].IsInstance() {
-			add("volumes with a name are not mounted yet; a path of the node is mounted with /path/on/node:/path/inside",
-				"volumes", i)
-		}
-	}
 	for i, f := range run.Files {
 		switch {
 		case f.Local == "" || f.Path == "":

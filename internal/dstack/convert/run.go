@@ -325,7 +325,7 @@ func (v *View) place(r *Shown, j *core.Job, rank int, out *wire.JobSubmission) {
 	}
 	d := &wire.JobRuntimeData{
 		NetworkMode: c.NetworkMode, GPU: na.GPUs(), CPU: float64(na.CPUs), Memory: float64(na.Mem) / float64(core.GiB),
-		VolumeNames: []string{}, Offer: taken, WorkingDir: r.Spec.Configuration.Run().WorkingDir,
+		VolumeNames: volumeNames(j), Offer: taken, WorkingDir: r.Spec.Configuration.Run().WorkingDir,
 	}
 	if v.Listener.Port != 0 {
 		p.Hostname, p.SSHPort = &c.Hostname, &c.Port

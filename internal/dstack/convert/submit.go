@@ -44,7 +44,7 @@ func (s *Spec) Submit(o Options) (*client.Submit, error) {
 		IO: core.IO{WorkDir: "/", Stream: true}, From: o.From,
 		Extra: &core.Extra{
 			LoginEnv: !b.contains, TmpDisk: req.disk, RunPriority: int32(config.Value(b.run.Priority)), GPU: req.ask,
-			KillGrace: b.killGrace(), Rules: b.rules(), Repo: s.repository(),
+			KillGrace: b.killGrace(), Rules: b.rules(), Repo: s.repository(), Volumes: b.volumes(),
 		},
 	}
 	if b.contains {

@@ -17,6 +17,7 @@ const (
 	KindJob        = "job"
 	KindSubmission = "submission"
 	KindSecret     = "secret"
+	KindVolume     = "volume"
 	KindArchive    = "archive"
 	KindPublicKey  = "public_key"
 	KindEvent      = "event"

@@ -16,6 +16,7 @@ func (s *State) jobChanged(old, j *core.Job) {
 		delete(s.unusable.jobs, j.ID)
 		s.endRunOf(j)
 	}
+	s.volumes.Left(old, j)
 	s.reservations.UpdateIdle(old, j)
 	if s.cfg.PutFaultForTests != nil {
 		s.cfg.PutFaultForTests(j)
@@ -35,6 +36,7 @@ func (s *State) indexJob(old, j *core.Job) {
 	s.reservations.JobChanged(old, j)
 	s.preemption.JobChanged(old, j)
 	s.counts.JobChanged(old, j)
+	s.volumes.JobChanged(old, j)
 	s.cluster.JobChanged(old, j)
 	s.deadlines.JobChanged(old, j) // by limits
 }

@@ -67,6 +67,10 @@ var inputs = []inputKind{
 	kindOf((*PutCredential).apply),    // creates or replaces
 	kindOf((*DropCredential).apply),   // deletes
 	kindOf((*ResealCredential).apply), // the sealed text under another key
+	// Network volumes.
+	kindOf((*PutVolume).apply),  // makes one
+	kindOf((*DropVolume).apply), // deletes one that no job uses
+	kindOf((*VolumeNews).apply), // what its node did
 	// People.
 	kindOf((*EnsureUser).apply),   // the user of a uid
 	kindOf((*PutUser).apply),      // creates or replaces

@@ -71,6 +71,10 @@ func (in *DropProject) apply(s *State) (None, error) {
 	if why := s.currentPolicy().ProjectReference(s.policyUses(), in.Name, in.Members); why != "" {
 		return none, core.Errorf(core.Conflict, "project %s stays: %s", in.Name, why).Because("project_in_use")
 	}
+	if list := s.rec.VolumesOf(in.Name); len(list) > 0 {
+		return none, core.Errorf(core.Conflict, "project %s stays: it has volume %s; delete it first", in.Name,
+			list[0].Name).Because("project_in_use")
+	}
 	if in.Members {
 		s.leaveDefault(in.Name)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/storage"
 	"bireme.dev/bireme/internal/engine/state/jobs"
 	"bireme.dev/bireme/internal/engine/state/live"
 	"bireme.dev/bireme/internal/engine/state/runlife"
@@ -104,6 +105,12 @@ func (in *Start) start(s *State) (*Started, error) {
 // recheck checks again what a start takes beside nodes: licenses, time, and its right to be there.
 func (in *Start) recheck(s *State, j *core.Job) error {
 	for _, l := range in.Alloc.Licenses() {
+		if v := storage.OfLicense(l.Name); v != "" {
+			if s.cluster.LicensesUsed[l.Name] > 0 {
+				return core.Errorf(core.Conflict, "job %d: another job has volume %s", j.ID, v)
+			}
+			continue
+		}
 		if s.cluster.LicensesUsed[l.Name]+l.Total > s.cluster.LicenseTotals[l.Name] {
 			return core.Errorf(core.Conflict, "job %d: license %s is in use", j.ID, l.Name)
 		}

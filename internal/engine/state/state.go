@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/preemption"
 	"bireme.dev/bireme/internal/engine/state/ranking"
+	"bireme.dev/bireme/internal/engine/state/volumes"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/alloc"
 )
@@ -60,6 +61,7 @@ type Image struct {
 	Reservations []*core.AdvanceReservation
 	Fleets       []*core.Fleet
 	Credentials  []*core.Credential
+	Volumes      []*core.Volume
 }
 
 // State is everything live, with the rules that change it. It is not safe for concurrent use; Snapshot gives what is.
@@ -74,6 +76,7 @@ type State struct {
 	people      *people.Directory
 	fleets      *fleets.Registry
 	credentials *credentials.Registry
+	volumes     *volumes.Registry
 
 	admission    *admit.Admission
 	counts       *admit.Counts
@@ -123,6 +126,8 @@ func newEmpty(cfg Config, img *Image) *State {
 	s.fleets = fleets.NewRegistry(&s.rec.Table, s.rec)
 	s.rec.Set = credentials.NewSet(img.Credentials)
 	s.credentials = credentials.NewRegistry(&s.rec.Set, s.rec)
+	s.rec.VolumeTable = volumes.NewTable(img.Volumes)
+	s.volumes = volumes.NewRegistry(&s.rec.VolumeTable, s.rec)
 	s.counts = admit.NewCounts(&s.cfg)
 	s.submitKeys = admit.NewKeys(&s.cfg, img.Keys)
 	s.dependencies = depend.New(s.rec, s.cluster, s.jobs, img.Seq)
@@ -211,6 +216,7 @@ func (s *State) Snapshot() *Snapshot {
 	s.people.Published()
 	s.fleets.Published()
 	s.credentials.Published()
+	s.volumes.Published()
 	return s.rec.Publish()
 }
 
@@ -227,6 +233,7 @@ func (s *State) NextWake() core.Time {
 		wake = due
 	}
 	wake = live.Sooner(live.Sooner(wake, s.reservations.NextTime()), s.nodes.NextTimer())
+	wake = live.Sooner(wake, s.volumes.NextTime())
 	return live.Sooner(wake, s.limits.ExhaustedAt())
 }
 

@@ -40,6 +40,7 @@ func (*Tick) apply(s *State) (None, error) {
 	s.limits.EndJobsOutOfMinutes(s.jobs)
 	s.reservations.RunTimers()
 	s.nodes.RunTimers()
+	s.volumes.RunTimers(s.volumeMaker)
 	s.ranking.Run()
 	return none, nil
 }

@@ -72,6 +72,7 @@ type disk struct {
 	qos          map[core.QOSName]*core.QOS
 	reservations map[string]*core.AdvanceReservation
 	fleets       map[string]*core.Fleet
+	volumes      map[core.VolumeKey]*core.Volume
 }
 
 const epoch = core.Time(1_700_000_000_000_000)
@@ -84,7 +85,7 @@ func newWorld(t failer, cfg Config) *world {
 		spent:    map[usage.Key]*core.Spent{}, tokens: map[string]*core.Token{}, runs: map[string]*core.Run{},
 		keys: map[string]core.SubmitKey{},
 		qos:  map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{},
-		fleets: map[string]*core.Fleet{},
+		fleets: map[string]*core.Fleet{}, volumes: map[core.VolumeKey]*core.Volume{},
 	}}
 	w.log = newCommandLog(t, cfg)
 	w.st = New(cfg, &Image{})
@@ -266,6 +267,12 @@ func (d *disk) write(t failer, c *core.Changes) {
 	for _, n := range c.GoneFleets {
 		delete(d.fleets, n)
 	}
+	for _, k := range c.GoneVolumes {
+		delete(d.volumes, k)
+	}
+	for _, v := range c.Volumes {
+		d.volumes[v.Key()] = through(t, v)
+	}
 	for _, f := range c.Fleets {
 		d.fleets[f.Name] = through(t, f)
 	}
@@ -324,6 +331,9 @@ func (w *world) image() *Image {
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.projects)) {
 		img.Projects = append(img.Projects, d.projects[n])
+	}
+	for _, v := range d.volumes {
+		img.Volumes = append(img.Volumes, v)
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.qos)) {
 		img.QOS = append(img.QOS, d.qos[n])

@@ -148,7 +148,7 @@ func Options(books []*Reservation, s *core.Spec) (in []*Reservation, out bool) {
 // Key says what distinguishes the class of a job as regards advance reservations and licenses; "" for most jobs.
 func Key(books []*Reservation, s *core.Spec) string {
 	x := s.Extra
-	if len(books) == 0 && (x == nil || x.Reservation == "" && x.Licenses.IsZero() && x.Signal == nil) {
+	if len(books) == 0 && (x == nil || x.Reservation == "" && x.Licenses.IsZero() && x.Signal == nil && x.Volumes == nil) {
 		return ""
 	}
 	in, out := Options(books, s)
@@ -165,6 +165,11 @@ func Key(books []*Reservation, s *core.Spec) string {
 		}
 		if !x.Licenses.IsZero() {
 			key += "|" + x.Licenses.String()
+		}
+		for i := range x.Volumes {
+			if m := &x.Volumes[i]; m.Single {
+				key += "|" + core.VolumeKey{Project: s.Project, Name: m.Name}.String()
+			}
 		}
 	}
 	return key

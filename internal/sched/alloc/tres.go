@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/storage"
 )
 
 // RequestedTRES is what a spec asks for at least: of the whole job, and of the node that has most of each. What the job
@@ -47,6 +48,9 @@ func AllocatedTRES(al *core.Alloc) (all, node core.TRES) {
 
 func addLicenses(t core.TRES, list []core.License) core.TRES {
 	for _, l := range list {
+		if storage.OfLicense(l.Name) != "" {
+			continue // it is no resource that is counted
+		}
 		t = t.Plus(core.TRES{{Name: "license/" + l.Name, Count: l.Total}}, 1)
 	}
 	return t

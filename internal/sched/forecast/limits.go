@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/storage"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
@@ -127,7 +128,11 @@ func (m *Model) allowsStart(j *modelJob, c *modelClass) bool {
 // freeLicenses returns the licenses that a request gets, or nil if they are not free.
 func (m *Model) freeLicenses(ask *core.LicenseRequest) []core.License {
 	for i := range ask.List {
-		free := m.Licenses[ask.List[i].Name] >= ask.List[i].Total
+		left := m.Licenses[ask.List[i].Name]
+		if storage.OfLicense(ask.List[i].Name) != "" { // those have no total: of each there is one
+			left++
+		}
+		free := left >= ask.List[i].Total
 		if free && ask.Any {
 			return ask.List[i : i+1]
 		}

@@ -2,6 +2,7 @@ package license
 
 import (
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/storage"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/cluster"
@@ -44,14 +45,26 @@ func (ls *Licenses) BeginPass(now core.Time, started *[]ledger.AllocEnd) {
 func (ls *Licenses) Totals() map[string]int64 {
 	out := map[string]int64{}
 	for name, p := range ls.pools {
-		out[name] = p.Total
+		if storage.OfLicense(name) == "" {
+			out[name] = p.Total
+		}
 	}
 	return out
 }
 
+// pool finds the pool of a license; nil if there is none. Of a volume that one job at a time may have there is one.
+func (ls *Licenses) pool(name string) *Pool {
+	p := ls.pools[name]
+	if p == nil && storage.OfLicense(name) != "" {
+		p = &Pool{Total: 1}
+		ls.pools[name] = p
+	}
+	return p
+}
+
 // Pool returns the total and use of a license; zeros if there is none.
 func (ls *Licenses) Pool(name string) Pool {
-	if p := ls.pools[name]; p != nil {
+	if p := ls.pool(name); p != nil {
 		return *p
 	}
 	return Pool{}
@@ -60,8 +73,13 @@ func (ls *Licenses) Pool(name string) Pool {
 // Book books the licenses of a job, or with sign -1 returns them.
 func (ls *Licenses) Book(al *core.Alloc, sign int64) {
 	for _, l := range al.Licenses() {
-		if p := ls.pools[l.Name]; p != nil {
-			p.Used += sign * l.Total
+		p := ls.pool(l.Name)
+		if p == nil {
+			continue
+		}
+		p.Used += sign * l.Total
+		if p.Used == 0 && storage.OfLicense(l.Name) != "" {
+			delete(ls.pools, l.Name) // there are as many as users make volumes
 		}
 	}
 }
@@ -87,7 +105,7 @@ func (ls *Licenses) For(req *core.LicenseRequest, own *advance.Reservation, from
 // isFree reports whether so much of a license is free between two times: at the first, and whenever a reserved job or
 // an advance reservation that has some of it begins.
 func (ls *Licenses) isFree(l *core.License, own *advance.Reservation, from, end core.Time) bool {
-	p := ls.pools[l.Name]
+	p := ls.pool(l.Name)
 	if p == nil || l.Total > p.Total || from == ls.Now && l.Total > p.Total-p.Used ||
 		l.Total > ls.left(l.Name, own, from) {
 		return false
@@ -117,9 +135,10 @@ func (ls *Licenses) isFree(l *core.License, own *advance.Reservation, from, end 
 // left returns what is left of a license at a time, beside the jobs that hold it then and what other advance
 // reservations have of it.
 func (ls *Licenses) left(name string, own *advance.Reservation, t core.Time) int64 {
-	free := ls.pools[name].Total
+	p := ls.pool(name)
+	free := p.Total
 	if t == ls.Now && !ls.isReserved(name) {
-		return free - ls.pools[name].Used
+		return free - p.Used
 	}
 	holders := ls.holdersOf(name)
 	for i := range holders {
@@ -199,7 +218,7 @@ func (ls *Licenses) ForgetHolders() { ls.holders = nil }
 func (ls *Licenses) Missing(req *core.LicenseRequest, own *advance.Reservation) (name string) {
 	for i := range req.List {
 		l := &req.List[i]
-		if p := ls.pools[l.Name]; p != nil && l.Total <= p.Total-p.Used && l.Total <= ls.left(l.Name, own, ls.Now) {
+		if p := ls.pool(l.Name); p != nil && l.Total <= p.Total-p.Used && l.Total <= ls.left(l.Name, own, ls.Now) {
 			if req.Any {
 				return ""
 			}

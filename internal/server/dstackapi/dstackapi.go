@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/server/dstackapi/repos"
 	"bireme.dev/bireme/internal/server/dstackapi/runs"
 	"bireme.dev/bireme/internal/server/dstackapi/secrets"
+	"bireme.dev/bireme/internal/server/dstackapi/volumes"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/uploads"
@@ -54,6 +55,7 @@ func Routes(d Deps) []call.Route {
 	}).Rows()...)
 	rows = append(rows, secrets.New(d.Secrets).Rows()...)
 	rows = append(rows, fleets.New(d.Base, d.Fleets).Rows()...)
+	rows = append(rows, volumes.New(d.Base).Rows()...)
 	rows = append(rows, events.New(d.Base).Rows()...)
 	rows = append(rows, absent.Rows()...)
 	rows = append(rows, repos.New(d.Base, d.Vault, d.Uploads).Rows()...)

@@ -217,7 +217,8 @@ func TestWhatIsNotThere(t *testing.T) {
 	const none = `{"detail":[{"msg":"Resource not found","code":"resource_not_exists"}]}`
 	user.Refused(p+"/volumes/get", `{"name":"novol"}`, 400, none)
 	user.Refused(p+"/gateways/get", `{"name":"nogw"}`, 400, none)
-	user.Refused(p+"/volumes/create", `{"configuration":{"type":"volume"}}`, 400, "network volumes yet")
+	user.Refused(p+"/volumes/create", `{"configuration":{"type":"volume","class":"x","name":"vol","size":"1GB"}}`, 400,
+		"defines classes of volumes")
 	boss.Refused(p+"/gateways/get_plan", `{"spec":{}}`, 400, "gateways yet")
 	user.Refused(p+"/gateways/get_plan", `{"spec":{}}`, 403, denied)
 	user.Refused(p+"/exports/list", nil, 400, "does not support exports")

@@ -104,6 +104,7 @@ func (k *conn) run() error {
 	}
 	k.reconcile(hello)
 	k.openStreams(hello)
+	volumeConn{k}.order()
 	k.sendPending()
 	k.h.log.Info("node connected", "node", k.who.Name, "running", len(hello.Running), "ended", len(hello.Ended),
 		"version", hello.Version)

@@ -207,6 +207,7 @@ func (h *Hub) Publish(p *engine.Published) {
 		h.reconnectWoken(n)
 		h.checkKey(n.Name, n.Pin)
 	}
+	orderVolumes(h.rules(), h.nodes, c.Volumes)
 	for _, name := range c.GoneNodes {
 		if _, again := p.Snapshot.Node(name); !again {
 			h.checkKey(name, nil)
@@ -264,6 +265,7 @@ func (h *Hub) reload(snap *state.Snapshot) {
 		h.reconnectWoken(n)
 		h.checkKey(n.Name, n.Pin)
 	}
+	orderVolumes(h.rules(), h.nodes, snap.Volumes())
 	for name := range h.nodes {
 		if _, known := snap.Node(name); !known {
 			h.checkKey(name, nil)

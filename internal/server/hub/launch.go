@@ -98,6 +98,9 @@ func (b *launchBuilder) batchLaunch(ctx context.Context, j *core.Job, rank int) 
 	if l.Container = b.containerOf(j, na); l.Container != nil {
 		l.Container.Gang = b.gangOf(j, rank)
 	}
+	if l.Volumes, err = b.volumesOf(j, na.Node); err != nil {
+		return nil, err
+	}
 	own := b.cfg.Env.Batch(j, rank)
 	l.Env = overlay(takeLimits(b.rules(), l, env), own)
 	b.addHookEnv(l, j)
@@ -154,6 +157,10 @@ func (b *launchBuilder) stepLaunch(all []slurm.StepPart, part, at int, now core.
 		l.Container = &wire.Container{Container: *ask.Container, Step: true, CPUs: na.CPUs, Host: b.hasWholeNodes(j)}
 	} else if l.Container = b.containerOf(j, na); l.Container != nil {
 		l.Container.Join, l.Container.Home, l.Container.WorkDir = true, holder(j, node), ""
+	}
+	var err error
+	if l.Volumes, err = b.volumesOf(j, node); err != nil {
+		return nil, err
 	}
 	if err := b.addFiles(l, j); err != nil {
 		return nil, err

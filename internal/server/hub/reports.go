@@ -69,6 +69,12 @@ func (k *conn) handleFrame(f wire.Frame) error {
 			return err
 		}
 		k.handleHealth(&m)
+	case wire.TypeVolumeDone:
+		var d wire.VolumeDone
+		if err := f.Decode(&d); err != nil {
+			return err
+		}
+		volumeConn{k}.done(d)
 	case wire.TypeProblem:
 		var p wire.Problem
 		if err := f.Decode(&p); err != nil {

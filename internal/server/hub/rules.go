@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/storage"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -14,6 +15,7 @@ type Rules struct {
 	Health   Health
 	// KeepLimits are the resource limits of the submitting shell that jobs do not get: names, or ALL.
 	KeepLimits []string
+	Volumes    []storage.Class // kinds of network volumes
 }
 
 func (h *Hub) rules() *Rules { return h.live.Load() }

@@ -102,6 +102,7 @@ func addChanges(b *Batch, c *core.Changes, known *recent, seal store.Sealer) err
 	addPolicy(b, c)
 	addFleets(b, c)
 	addCredentials(b, c)
+	addVolumes(b, c)
 	for _, p := range c.Projects {
 		addProject(b, p)
 	}

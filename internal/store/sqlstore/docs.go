@@ -20,6 +20,7 @@ var (
 	reserveDocs = docsOf[core.AdvanceReservation]("reservation", "name")
 	fleetDocs   = docsOf[core.Fleet]("fleet", "name")
 	credDocs    = docsOf[core.Credential]("credential", "kind", "owner", "name")
+	volumeDocs  = docsOf[core.Volume]("volume", "project", "name")
 	tokenDocs   = docsOf[core.Token]("token", "id")
 	auditDocs   = docsOf[core.AuditEntry]("audit", "seq", "at", "user", "token", "token_name", "action", "object",
 		"answer")

@@ -54,6 +54,9 @@ func (db *DB) Load(ctx context.Context) (*store.Image, error) {
 		if img.Credentials, err = readCredentials(tx); err != nil {
 			return err
 		}
+		if img.Volumes, err = readVolumes(tx); err != nil {
+			return err
+		}
 		if img.Spent, err = readSpent(tx); err != nil {
 			return err
 		}

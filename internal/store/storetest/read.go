@@ -69,6 +69,7 @@ func testEveryField(t *testing.T, w *world) {
 		QOS:  []*core.QOS{filled[core.QOS]()}, Reservations: []*core.AdvanceReservation{filled[core.AdvanceReservation]()},
 		Fleets:      []*core.Fleet{filled[core.Fleet]()},
 		Credentials: []*core.Credential{filled[core.Credential]()},
+		Volumes:     []*core.Volume{filled[core.Volume]()},
 	}
 	c.Runs[0].Ended = 0
 	w.commit(c)
@@ -78,6 +79,7 @@ func testEveryField(t *testing.T, w *world) {
 		Reservations: c.Reservations,
 		Fleets:       c.Fleets,
 		Credentials:  c.Credentials,
+		Volumes:      c.Volumes,
 	})
 	j2 := *j
 	j2.State, j2.Flags = core.Timeout, core.CancelAsked

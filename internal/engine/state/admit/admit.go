@@ -175,6 +175,9 @@ func (a *Admission) Shape(in *Request, spec *core.Spec) error {
 
 // shape checks the request against the partitions it names. Its texts and numbers have been checked.
 func (a *Admission) shape(in *Request, spec *core.Spec) error {
+	if err := a.volumes(spec); err != nil {
+		return err
+	}
 	if x := spec.Extra; x != nil {
 		if err := a.checkExtra(x); err != nil {
 			return err

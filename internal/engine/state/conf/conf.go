@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/storage"
 	"bireme.dev/bireme/internal/policy"
 )
 
@@ -55,6 +56,7 @@ type Config struct {
 	Charges            Charges
 	RunWeight          int64 // what a YAML run's priority of 100 adds to its job's
 	Containers         core.ContainerRules
+	Volumes            []storage.Class `json:",omitempty"` // kinds of network volumes, by name
 	Preemption         core.Preemption // which jobs may preempt which, beside what QOS and partitions say
 	// Unkept says that nobody stores or watches what changes, as in a simulation: no event is written, and Flush returns
 	// no jobs.

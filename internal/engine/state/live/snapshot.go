@@ -12,7 +12,11 @@ import (
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/usage"
+	"bireme.dev/bireme/internal/engine/state/volumes"
 )
+
+// VolumeTable is the network volumes.
+type VolumeTable = volumes.Table
 
 // Snapshot is the live state at one moment. It is immutable: any number of readers may keep it.
 type Snapshot struct {
@@ -33,6 +37,7 @@ type Snapshot struct {
 	reservations map[string]*core.AdvanceReservation
 	fleets.Table
 	credentials.Set
+	VolumeTable
 
 	partitions     []core.Partition
 	licenseTotals  map[string]int64 // that there are; never changed

@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/mailto"
 	"bireme.dev/bireme/internal/core/plain"
+	"bireme.dev/bireme/internal/core/storage"
 	"bireme.dev/bireme/internal/sched/fit"
 )
 
@@ -335,6 +336,23 @@ func checkRlimits(limits map[string]uint64) (size int, err error) {
 			return 0, Invalid("extra.rlimits", "%.80q is not a limit name", name)
 		}
 		size += len(name) + 24
+	}
+	return size, nil
+}
+
+// checkVolumes bounds the volumes that a job mounts. Whether they are there, and its project's, says admission.
+func checkVolumes(list []core.VolumeMount) (size int, err error) {
+	if len(list) > storage.MaxMounted {
+		return 0, Invalid("extra.volumes", "%d entries; the limit is %d", len(list), storage.MaxMounted)
+	}
+	for i := range list {
+		m := &list[i]
+		for _, text := range append([]string{m.Name, m.Target}, m.Others...) {
+			if len(text) > maxPath {
+				return 0, TooLong("extra.volumes", len(text), maxPath)
+			}
+			size += len(text) + 40
+		}
 	}
 	return size, nil
 }

@@ -121,6 +121,7 @@ var extraTable = fieldTable[core.Extra]{
 	},
 	lists: []listField[core.Extra]{
 		{"extra.rlimits", func(x *core.Extra) (int, error) { return checkRlimits(x.Rlimits) }},
+		{"extra.volumes", func(x *core.Extra) (int, error) { return checkVolumes(x.Volumes) }},
 		{"extra.options", func(x *core.Extra) (int, error) { return checkOptions(x.Kept.Texts()) }},
 	},
 	engine: []engineField[core.Extra]{

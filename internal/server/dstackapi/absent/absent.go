@@ -1,4 +1,4 @@
-// Package absent answers dstack's calls on what Bireme does not have yet: network volumes, gateways, clouds, exports
+// Package absent answers dstack's calls on what Bireme does not have yet: gateways, clouds, exports
 // and templates. Lists are empty, as on a server that has none; what would make one says that it is not there.
 package absent
 
@@ -20,9 +20,6 @@ func Rows() []front.Row {
 		}
 	}
 	return []front.Row{
-		{Path: "/api/volumes/list", Level: front.Auth, Everywhere: true, Handle: empty},
-		read("/volumes/list", empty), read("/volumes/get", missing), read("/volumes/delete", nothing),
-		write("/volumes/create", front.Member, "network volumes"),
 		read("/gateways/list", empty), read("/gateways/get", missing), read("/gateways/delete", nothing),
 		write("/gateways/get_plan", front.ProjectAdmin, "gateways"), write("/gateways/apply", front.ProjectAdmin, "gateways"),
 		write("/gateways/create", front.ProjectAdmin, "gateways"), read("/gateways/set_default", missing),
