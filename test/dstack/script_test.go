@@ -202,7 +202,6 @@ func (s *session) volumes() {
 	s.file("novol.dstack.yml", head+"type: task\nname: novol\nvolumes: [\"absent:/data\"]\ncommands: [\":\"]\n")
 	s.want(1, "apply -y -d -f novol.dstack.yml", "there is no volume absent")
 	s.want(0, "volume delete -y data")
-	s.until("!data", "volume list")
 	s.file("cloud.dstack.yml", "type: volume\nname: cloudy\nbackend: aws\nregion: here\nsize: 1GB\n")
 	s.want(1, "apply -y -f cloud.dstack.yml", "no cloud backends")
 }

@@ -1,10 +1,7 @@
 package state
 
 import (
-	"cmp"
-
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/storage"
 	"bireme.dev/bireme/internal/engine/state/volumes"
 )
 
@@ -33,47 +30,9 @@ func (in *VolumeNews) apply(s *State) (None, error) {
 }
 
 // jobWithVolume finds the first live job that mounts a volume.
-func (s *State) jobWithVolume(k core.VolumeKey) core.JobID {
-	for j := range s.rec.Jobs() {
-		for _, o := range storage.Mounted(j.Spec) {
-			if o == k && j.Live() {
-				return j.ID
-			}
-		}
-	}
-	return 0
-}
+func (s *State) jobWithVolume(k core.VolumeKey) core.JobID { return volumes.JobWith(s.rec.Jobs(), k) }
 
-// volumeMaker finds the node that makes or removes a volume: the one that is wanted, else one with the fewest.
+// volumeMaker finds the node that makes or removes a volume.
 func (s *State) volumeMaker(project core.ProjectName, want core.NodeName) (core.NodeName, error) {
-	images := map[core.NodeName]int{}
-	for _, v := range s.rec.Volumes() {
-		images[v.Node]++
-	}
-	fits := func(n *core.Node) bool {
-		return n.Usable() && n.Roles&core.Compute != 0 && (n.Project == "" || n.Project == project)
-	}
-	if want != "" {
-		n, ok := s.rec.Node(want)
-		if !ok {
-			return "", core.Errorf(core.Invalid, "node: there is no node %.60q", want).Because("invalid_node")
-		}
-		if !fits(n) {
-			return "", core.Errorf(core.Conflict, "node: %s is not up, or not for jobs of project %s", want,
-				project).Because("node_silent")
-		}
-		return want, nil
-	}
-	var best *core.Node
-	for n := range s.rec.Nodes() {
-		if fits(n) && (best == nil || cmp.Or(cmp.Compare(images[n.Name], images[best.Name]),
-			cmp.Compare(n.Name, best.Name)) < 0) {
-			best = n
-		}
-	}
-	if best == nil {
-		return "", core.Errorf(core.Unavailable, "no node is up that could make a volume for project %s",
-			project).Because("node_silent")
-	}
-	return best.Name, nil
+	return volumes.PickNode(s.rec, project, want)
 }
