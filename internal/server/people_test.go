@@ -126,8 +126,18 @@ func TestEnforcedAccountsRefuseStrangers(t *testing.T) {
 	var me client.Whoami
 	s.Must("GET", "/api/v1/whoami", nil, &me) // the host's administrator is let in
 	n := s.Join("n1", core.Compute|core.Login, false)
-	if status, err := nodeCall(t, s, n, "1:1:daemon"); status != 401 || err.Code != core.Unknown {
-		t.Errorf("a stranger: %d %v", status, err)
+	// A stranger looks, as on Slurm, and changes nothing; looking leaves no user behind.
+	if status, body := nodeGet(t, s, n, "1:1:daemon"); status != 200 || !strings.Contains(string(body), `"daemon"`) {
+		t.Errorf("a stranger who looks: %d %s", status, body)
+	}
+	if status, body := nodeDo(t, s, n, "1:1:daemon", "POST", "/api/v1/jobs", submitBody()); status != 401 ||
+		!strings.Contains(string(body), "invalid_account") {
+		t.Errorf("a stranger who submits: %d %s", status, body)
+	}
+	other := uint32(54321)
+	s.Must("POST", "/api/v1/users", core.User{Name: "bin", UnixName: "bin2", UID: &other}, nil)
+	if status, err := nodeCall(t, s, n, "2:2:bin"); status != 401 || err.Code != core.Unknown {
+		t.Errorf("a stranger with the name of somebody else: %d %v", status, err)
 	}
 	uid := uint32(1)
 	s.Must("POST", "/api/v1/users", core.User{Name: "daemon", UnixName: "daemon", UID: &uid}, nil)

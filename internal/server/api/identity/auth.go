@@ -67,7 +67,7 @@ func (a *Identity) identify(r *http.Request) (*call.Caller, error) {
 	if cred, ok := r.Context().Value(call.PeerKey{}).(*unix.Ucred); ok {
 		return a.byPeer(r.Context(), &peer{
 			uid: cred.Uid, gid: cred.Gid, name: func() string { return nameOf(cred.Uid) },
-			trusted: true, admin: cred.Uid == 0 || int(cred.Uid) == os.Geteuid(),
+			trusted: true, admin: cred.Uid == 0 || int(cred.Uid) == os.Geteuid(), looks: looks(r),
 		})
 	}
 	if name, ok := r.Context().Value(call.KeyUser{}).(core.UserName); ok {
@@ -76,6 +76,7 @@ func (a *Identity) identify(r *http.Request) (*call.Caller, error) {
 	if t, ok := pass.Of(r); ok && t.Peer != nil {
 		return a.byPeer(r.Context(), &peer{
 			uid: t.Peer.UID, gid: t.Peer.GID, name: func() string { return t.Peer.Name }, trusted: true, admin: t.Peer.Admin,
+			looks: looks(r),
 		})
 	} else if ok && t.User != "" {
 		return a.byKey(t.User)
@@ -97,6 +98,7 @@ type peer struct {
 	trusted  bool          // root of its machine may act for anybody
 	admin    bool          // by its uid alone
 	squashed bool          // root of a machine that is not trusted
+	looks    bool          // the request changes nothing
 }
 
 // byNode takes a node's word for who calls.
@@ -112,7 +114,7 @@ func (a *Identity) byNode(r *http.Request, n ca.Node) (*call.Caller, error) {
 	}
 	p := &peer{
 		uid: uint32(uid), gid: uint32(gid), name: func() string { return parts[2] }, node: n.Name,
-		trusted: n.TrustRoot, admin: uid == 0,
+		trusted: n.TrustRoot, admin: uid == 0, looks: looks(r),
 	}
 	if !n.TrustRoot {
 		distrust(p)
@@ -161,6 +163,9 @@ func (a *Identity) byPeer(ctx context.Context, p *peer) (*call.Caller, error) {
 		if p.admin && core.CodeOf(err) == core.Unknown {
 			reply, err = a.firstAdmin(ctx, p.uid, name)
 		}
+		if core.CodeOf(err) == core.Unknown && p.looks {
+			reply, err = guest(snap, p.uid, name, err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -174,6 +179,18 @@ func (a *Identity) byPeer(ctx context.Context, p *peer) (*call.Caller, error) {
 	}
 	c.Node, c.Untrusted, c.Admin = p.node, !p.trusted, p.admin || p.trusted && c.Admin
 	return c, nil
+}
+
+// looks reports whether a request changes nothing.
+func looks(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// guest is a user of the machine who is in no project, where accounting is enforced: such a user may look at what
+// everybody sees, and is stored nowhere. refusal is returned for one whose name is another user's here.
+func guest(snap *state.Snapshot, uid uint32, name string, refusal error) (*core.User, error) {
+	if _, taken := snap.User(core.UserName(name)); taken || name == "" {
+		return nil, refusal
+	}
+	return &core.User{Name: core.UserName(name), UnixName: name, UID: &uid, Role: core.RoleUser}, nil
 }
 
 // firstAdmin lets the administrator of the host in where accounting is enforced and nobody has been added yet.
