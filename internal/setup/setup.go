@@ -29,7 +29,6 @@ var clusterName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,39}$`)
 // question is one of the five.
 type question struct {
 	text  string
-	hint  string // shown when an answer does not do, with what is wrong with it
 	value func(a *Answers) string
 	set   func(a *Answers, text string) error
 }
