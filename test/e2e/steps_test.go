@@ -280,8 +280,8 @@ sbcast -f file.txt $PWD/cast.a && echo forced
 		"/program is the program itself")
 	refused(t, p.Try("srun", "--bcast", "./nosuchfile"), 1, "srun: error: --bcast: "+c.Work+
 		"/nosuchfile could not be copied")
-	refused(t, p.Try("sbcast", "file.txt", "there"), 1, "sbcast: error: Command only valid from within Slurm job")
-	refused(t, p.With("SLURM_JOB_ID=1").Try("sbcast", "nosuchfile", "there"), 1,
+	refused(t, p.Try("sbcast", "file.txt", "there"), 1, "sbcast: error: Need a job id to run this command.")
+	refused(t, p.With("SLURM_JOB_ID=1").Try("sbcast", "nosuchfile", "there"), 255,
 		"sbcast: error: Can't open `nosuchfile`: No such file or directory")
 }
 
