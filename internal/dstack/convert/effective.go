@@ -101,6 +101,9 @@ func (s *Spec) check() error {
 		return refuse("Could not determine what command to run. " +
 			"Please specify either `commands` or `entrypoint` in your run configuration")
 	}
+	if r.Dstack {
+		return refuse("`dstack: true` is not supported yet: there is no access to the server from inside a run")
+	}
 	if err := checkVolumes(r); err != nil {
 		return err
 	}

@@ -173,3 +173,16 @@ func TestNodesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// What a stock client's configuration asks for and no run gets is refused, not ignored.
+func TestAccessToTheServerIsRefused(t *testing.T) {
+	t.Parallel()
+	c, err := config.Read([]byte("type: task\nname: run\ndstack: true\ncommands: [dstack ps]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = (&Spec{Configuration: *c}).Effective(Defaults{})
+	if err == nil || !strings.Contains(err.Error(), "dstack: true") {
+		t.Errorf("it was taken: %v", err)
+	}
+}
