@@ -105,7 +105,7 @@ func (c *Copy) follow(ctx context.Context, d time.Duration, why string) bool {
 	due := at == nil || now-at.checked >= followEvery && now-at.checked >= maxFollowShare*at.took
 	select {
 	case <-c.catchUp:
-		due = true
+		due = due || at == nil || now-at.checked >= at.took // half of the time at most, whoever asks
 	default:
 	}
 	if due {

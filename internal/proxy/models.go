@@ -16,6 +16,9 @@ import (
 // maxChat bounds a chat request, which is read to know for which model it is.
 const maxChat = 16 << 20
 
+// maxChats bounds what all of them take together.
+const maxChats = 512 << 20
+
 // modelPath is where a model's service answers chat requests. Servers of the format tgi answer them there since their
 // version 1.4, so that they need no conversion.
 func modelPath(m *core.ServiceModel) string {
@@ -81,6 +84,17 @@ func (p *Proxy) chat(w http.ResponseWriter, r *http.Request, project core.Projec
 		refuseError(w, err)
 		return
 	}
+	size := int64(maxChat)
+	if r.ContentLength >= 0 {
+		size = min(size, r.ContentLength)
+	}
+	if p.chats.Add(size) > maxChats {
+		p.chats.Add(-size)
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, "too many chat requests at once")
+		return
+	}
+	defer p.chats.Add(-size)
 	out := &answer{ResponseWriter: w, idle: p.cfg.Limits.Idle, control: http.NewResponseController(w)}
 	body, err := io.ReadAll(&upload{ReadCloser: http.MaxBytesReader(w, r.Body, maxChat), out: out})
 	out.end()

@@ -66,6 +66,8 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *Service, path s
 }
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, s *route, prefix, path string) {
+	// The server's own deadline does not know requests that are held: an answer sets one with what it writes.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	who := "address " + addressOf(r)
 	if !s.Open {
 		user, err := p.cfg.Admit(r, &s.Service)
@@ -94,6 +96,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, s *route, prefix, 
 	if len(s.pool) == 0 {
 		var err error
 		if s, err = p.hold(r.Context(), s); err != nil {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(p.cfg.Limits.Idle))
 			refuseError(w, err)
 			return
 		}
@@ -222,6 +225,11 @@ func rewrite(x *httputil.ProxyRequest) {
 func tame(resp *http.Response) error {
 	for _, h := range []string{"Strict-Transport-Security", "Clear-Site-Data", "Alt-Svc", "Service-Worker-Allowed"} {
 		resp.Header.Del(h)
+	}
+	for name := range resp.Header { // what servers tell each other and clients
+		if strings.HasPrefix(name, "Bireme-") {
+			delete(resp.Header, name)
+		}
 	}
 	return nil
 }

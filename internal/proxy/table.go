@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -94,6 +95,7 @@ type serviceState struct {
 type Proxy struct {
 	cfg   Config
 	users counter
+	chats atomic.Int64 // bytes that chat requests may take, of those that are under way
 
 	mu       sync.Mutex
 	byName   map[string]*route // PROJECT/RUN

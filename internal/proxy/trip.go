@@ -41,6 +41,7 @@ func (tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	p, s := q.p, q.route
 	var tried []*backend
 	var last error
+	sent := 0
 	for {
 		b := p.pick(s, tried)
 		if b == nil {
@@ -61,8 +62,11 @@ func (tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		b.failed.Store(time.Now().Add(avoidFor).UnixNano())
 		last = err
 		var unsent *dialError
-		if !q.repeat && !errors.As(err, &unsent) {
-			return nil, err
+		if !errors.As(err, &unsent) {
+			// One that ends every replica it reaches must not reach them all.
+			if sent++; !q.repeat || sent >= maxSent {
+				return nil, err
+			}
 		}
 		tried = append(tried, b)
 		s.state.stats.Retried.Add(1)
@@ -71,6 +75,9 @@ func (tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 }
+
+// maxSent is how many replicas one request may be sent to. Those that could not be reached do not count.
+const maxSent = 3
 
 // send sends a request to this replica.
 func (b *backend) send(req *http.Request, q *request) (*http.Response, error) {
@@ -184,17 +191,25 @@ func (a *answer) WriteHeader(status int) {
 	if status >= 200 || status == http.StatusSwitchingProtocols {
 		a.status = status
 	}
+	if status != http.StatusSwitchingProtocols {
+		a.extend()
+	}
 	a.ResponseWriter.WriteHeader(status)
+}
+
+// extend moves the deadline of what is written: a connection that is gone fails in the write.
+func (a *answer) extend() {
+	if now := time.Now(); a.late.Sub(now) < a.idle/2 {
+		a.late = now.Add(a.idle)
+		_ = a.control.SetWriteDeadline(a.late)
+	}
 }
 
 func (a *answer) Write(b []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
-	if now := time.Now(); a.late.Sub(now) < a.idle/2 {
-		a.late = now.Add(a.idle)
-		_ = a.control.SetWriteDeadline(a.late) // a connection that is gone fails in the write
-	}
+	a.extend()
 	return a.ResponseWriter.Write(b)
 }
 

@@ -72,11 +72,17 @@ func (m *members) Leader() string {
 	if t := m.term.Load(); t != nil && t.engine.Epoch() != 0 && t.engine.HoldsLease() {
 		return t.address
 	}
-	if a := m.leader.Load(); a != nil {
+	if a := m.leader.Load(); a != nil && !m.isSelf(*a) {
 		return *a
 	}
 	m.asked.Store(int64(bootTime()))
 	return ""
+}
+
+// isSelf reports whether an address is this server's own, which does not lead: what was seen of it is old.
+func (m *members) isSelf(address string) bool {
+	t := m.term.Load()
+	return t != nil && t.address == address
 }
 
 // run looks at the others and tells of this server until ctx ends.

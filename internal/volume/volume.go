@@ -111,7 +111,15 @@ func makeParent(base *os.File, project string) error {
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return err
+	}
+	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 { // somebody else made it first
+		return fmt.Errorf("%s is not root's alone: the class's path must be one that only root writes to", f.Name())
+	}
+	return nil
 }
 
 // inBase opens the directory that all volumes of the class are below: for driver mount, that of a mount which lasts as

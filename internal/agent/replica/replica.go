@@ -94,14 +94,20 @@ func (a *Ports) dial(ctx context.Context, o wire.OpenService) (net.Conn, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialReplicaTime)
 	defer cancel()
-	pid, err := a.Inside(ctx, o.Key, pid)
+	inside, err := a.Inside(ctx, o.Key, pid)
 	if err != nil {
 		return nil, core.Errorf(core.Unavailable, "the replica's container does not run yet")
 	}
-	if err := a.claim(pid, o); err != nil {
+	shared, err := sharesNetwork(inside)
+	if err != nil {
 		return nil, err
 	}
-	conn, err := dialInside(ctx, pid, o.Port)
+	if shared {
+		if err := a.mayShare(o, pid, inside); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := dialInside(ctx, inside, o.Port)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, core.Errorf(core.Unavailable, "nothing listens on port %d of the replica", o.Port)
 	}
@@ -111,16 +117,29 @@ func (a *Ports) dial(ctx context.Context, o wire.OpenService) (net.Conn, error) 
 	return conn, nil
 }
 
-// claim keeps the ports that replicas without a network of their own share with their node apart: what listens there
-// is that of the first one, until that has ended.
-func (a *Ports) claim(pid int, o wire.OpenService) error {
+// sharesNetwork reports whether a process has the node's own network.
+func sharesNetwork(pid int) (bool, error) {
 	theirs, err1 := os.Stat(fmt.Sprintf("/proc/%d/ns/net", pid))
 	own, err2 := os.Stat("/proc/self/ns/net")
 	if err := errors.Join(err1, err2); err != nil {
+		return false, core.Errorf(core.Unavailable, "the replica's program has ended")
+	}
+	return os.SameFile(theirs, own), nil
+}
+
+// mayShare keeps replicas without a network of their own from what is not theirs on the node's: the agent is root, and
+// reaches every port. What listens must be the user's whose replica it is, and of two replicas of one user it is the
+// first one's, until that has ended.
+func (a *Ports) mayShare(o wire.OpenService, pid, inside int) error {
+	if inside != pid { // its root is the node's to the kernel's table of listeners
+		return core.Errorf(core.Unavailable, "a replica in a container needs a network of its own, not the node's")
+	}
+	uid, err := uidOf(pid)
+	if err != nil {
 		return core.Errorf(core.Unavailable, "the replica's program has ended")
 	}
-	if !os.SameFile(theirs, own) {
-		return nil
+	if err := listens(o.Port, uid); err != nil {
+		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

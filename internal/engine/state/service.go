@@ -290,7 +290,7 @@ func (in *EditRun) editService(s *State, next *core.Run) error {
 		v.Specs = slices.Clone(v.Specs)
 		for i, spec := range v.Specs {
 			if spec.More().RunPriority != in.Priority {
-				changed, extra := *spec, *spec.Extra
+				changed, extra := *spec, *spec.More()
 				extra.RunPriority = in.Priority
 				changed.Extra, v.Specs[i] = &extra, &changed
 			}
@@ -303,6 +303,10 @@ func (in *EditRun) editService(s *State, next *core.Run) error {
 		}
 		next.Service = svc
 		return nil
+	}
+	if !in.By.Admin && in.By.User != next.User { // it runs as its user, who alone says what that is
+		return core.Errorf(core.Denied, "run %s belongs to %s, who alone may change what its replicas run", next.Name,
+			next.User).Because("access_denied")
 	}
 	in.Spec.User, in.Spec.Project, in.Spec.Run = next.User, next.Project, next.Name
 	in.Spec.UID, in.Spec.GID = v.Specs[0].UID, v.Specs[0].GID

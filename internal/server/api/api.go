@@ -36,6 +36,7 @@ import (
 	"bireme.dev/bireme/internal/server/jobsubmit"
 	"bireme.dev/bireme/internal/server/limit"
 	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/server/pass"
 	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/services"
 	"bireme.dev/bireme/internal/server/slurmapi"
@@ -241,6 +242,10 @@ func (a *API) published(p *engine.Published) {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if isProxied(r.URL.Path) {
 		if a.pass != nil { // the leader has the connections to replicas
+			if _, between := pass.Of(r); between { // it takes us for the leader
+				a.fail(w, r, nil, notLeading())
+				return
+			}
 			a.pass.ServeHTTP(w, r)
 			return
 		}

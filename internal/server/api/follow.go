@@ -33,6 +33,9 @@ const MinSeqHeader = "Bireme-Min-Seq"
 // catchUp is how long a read waits for the copy to have what its caller has written.
 const catchUp = 5 * time.Second
 
+// maxBehind is how old the copy may be that reads are answered from: rights are taken back, tokens revoked.
+const maxBehind = time.Minute
+
 // notLeading refuses what only the leader may be asked.
 func notLeading() error {
 	return core.Errorf(core.Unavailable, "this server does not lead; try another one").Because(pass.NotLeading)
@@ -44,7 +47,8 @@ func (a *API) isPassed(rt *call.Route, r *http.Request) bool {
 		return false
 	}
 	if r.Method == http.MethodGet {
-		return ofLeader[rt.Key()] || r.Header.Get("Upgrade") != ""
+		// What the audit log always has is asked of the leader, who writes it.
+		return ofLeader[rt.Key()] || rt.Audit.When == call.Always || r.Header.Get("Upgrade") != ""
 	}
 	return !rt.Reads
 }

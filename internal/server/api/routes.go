@@ -453,9 +453,13 @@ func (a *API) serve(rt *call.Route, count *metrics.RouteCount, rw http.ResponseW
 	}
 	defer w.Held.Release()
 	if a.pass != nil {
-		if strings.HasPrefix(rt.Path, "/agent/") {
+		switch {
+		case strings.HasPrefix(rt.Path, "/agent/"):
 			err = notLeading()
-		} else {
+		case a.Engine.Copy.Behind() > maxBehind: // who may see what has changed since
+			err = core.Errorf(core.Unavailable, "this server has not reached the database for %v; try another one",
+				maxBehind).Because(pass.NotLeading)
+		default:
 			err = a.awaitCopy(r)
 		}
 	}

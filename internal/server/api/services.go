@@ -44,6 +44,13 @@ func (a *API) proxied(r *http.Request, project core.ProjectName) (*call.Caller, 
 	if t := who.TokenRecord; t != nil && t.Project != "" && t.Project != project {
 		return nil, core.Errorf(core.Denied, "Access denied")
 	}
+	scope := core.ScopeSubmit
+	if r.Method == http.MethodHead || r.Method == http.MethodGet && r.Header.Get("Upgrade") == "" {
+		scope = core.ScopeRead
+	}
+	if t := who.TokenRecord; t != nil && !t.Has(scope) {
+		return nil, core.Errorf(core.Denied, "Access denied: the token lacks the scope %s", scope).Because("token_scope")
+	}
 	if !who.Admin && a.Engine.Snapshot().Role(who.User, project) == core.RoleNone {
 		return nil, core.Errorf(core.Denied, "Access denied")
 	}

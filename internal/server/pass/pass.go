@@ -75,6 +75,9 @@ func New(cfg Config) *Passer {
 		ErrorLog:      slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 		ErrorHandler:  refuse,
 		ModifyResponse: func(resp *http.Response) error {
+			if resp.StatusCode >= http.StatusBadRequest || isProxied(resp.Request) { // the latter is a replica's own answer
+				return nil
+			}
 			if seq, err := strconv.ParseInt(resp.Header.Get(SeqHeader), 10, 64); err == nil && cfg.Wrote != nil {
 				cfg.Wrote(resp.Request, seq)
 			}
@@ -83,6 +86,9 @@ func New(cfg Config) *Passer {
 	}
 	return p
 }
+
+// isProxied reports whether a request is one of a service's.
+func isProxied(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/proxy/") }
 
 // dial connects to whatever the URL names: it is the leader's address of the moment.
 func (p *Passer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -250,7 +256,9 @@ func keep(r *http.Request) (body []byte, whole bool, err error) {
 // mayRepeat reports whether a call may be carried out twice.
 func mayRepeat(r *http.Request, body []byte) bool {
 	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete:
+	case http.MethodDelete:
+		return !strings.HasPrefix(r.URL.Path, "/slurm/") // there it sends signals
+	case http.MethodGet, http.MethodHead, http.MethodPut:
 		return true
 	}
 	if r.URL.Path != client.PathSubmit {

@@ -207,6 +207,9 @@ func Prune(svc *core.Service) {
 // stable is how long a replica lives for its failure not to count as another of a series.
 const stable = 10 * time.Minute
 
+// brief is how long a replica runs at least whose end from outside is no failure.
+const brief = time.Minute
+
 // Ended notes the end of a replica's job, which is no longer live, and reports whether the run is over with it.
 func Ended(svc *core.Service, j *core.Job, job JobFunc, now core.Time) (over bool) {
 	r := svc.ReplicaOf(j.ID)
@@ -219,7 +222,14 @@ func Ended(svc *core.Service, j *core.Job, job JobFunc, now core.Time) (over boo
 	if svc.Stop != nil {
 		return len(svc.Replicas) == 0
 	}
-	if ended.Stopped || !failed(j) {
+	if ended.Stopped || ended.Draining != 0 {
+		return false
+	}
+	if !failed(j) {
+		// One that has itself canceled, or a limit of seconds, again and again is not replaced faster than one that fails.
+		if (j.State == core.Cancelled || j.State == core.Timeout) && j.Elapsed(j.End) < brief {
+			Fail(svc, ended.Group, fmt.Sprintf("replica %d (job %d) %s", ended.Num, j.ID, j.State.Phrase()), now, false)
+		}
 		return false
 	}
 	why := fmt.Sprintf("replica %d (job %d) %s", ended.Num, j.ID, j.State.Phrase())
