@@ -91,7 +91,7 @@ func native(s *session, c *cluster.Cluster) {
 	n.until("anew", "logs --tail 1 long")
 	n.want(0, "logs --since 10m long", "anew\n", "!begun")
 	n.want(0, "event --target-run long", "Run submitted")
-	n.want(0, "volume list", "INSTANCE PATH")
+	n.want(0, "volume list", "CLASS")
 	n.want(0, "run get long --json", `"status": "running"`)
 	n.want(6, "apply -y -d -f long.dstack.yml -n vast --cpu 900", "No node has what is asked for",
 		"The nodes that there are")

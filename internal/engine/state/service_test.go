@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
@@ -200,4 +201,28 @@ func TestServiceScaling(t *testing.T) {
 // described is a service as a client describes it.
 func described(s *core.Service) *core.Service {
 	return &core.Service{Groups: s.Groups, Versions: []core.ServiceVersion{*s.Current()}, Drain: s.Drain}
+}
+
+// A manager of the project may stop a member's service, and not say what it runs: it runs as the member.
+func TestServiceIsChangedByItsUser(t *testing.T) {
+	t.Parallel()
+	w := newServiceWorld(t, core.ServiceGroup{Min: 1, Max: 1})
+	w.must(&EnsureUser{UID: 1001, UnixName: "mary"})
+	project, _ := w.st.Snapshot().Project(w.name)
+	changed := *project
+	changed.Members = append(slices.Clone(project.Members), core.Member{User: "mary", Role: core.RoleManager})
+	w.must(&PutProject{By: root, Project: &changed})
+	mary := core.Identity{User: "mary", UID: 1001}
+	edit := &EditRun{By: mary, Project: w.name, Name: "web", Service: described(w.run().Service), Spec: w.spec()}
+	if _, err := w.do(edit); core.CodeOf(err) != core.Denied {
+		t.Fatalf("a manager's edit of another's service: %v", err)
+	}
+	if n := len(w.run().Service.Versions); n != 1 {
+		t.Errorf("%d versions after it was refused", n)
+	}
+	// Only the priority, of a spec that says nothing more.
+	w.must(&EditRun{By: w.alice, Project: w.name, Name: "web", Service: described(w.run().Service), Priority: 7})
+	if got := w.run().Service.Current().Specs[0].More().RunPriority; got != 7 {
+		t.Errorf("the priority is %d", got)
+	}
 }
