@@ -202,7 +202,33 @@ func (r requests) finishJob(m wire.Finish) {
 			k.log.Warn("end of a job", "job", m.Job, "err", err)
 		}
 	}
-	k.send(wire.TypeJobDone, done)
+	if k.detach(ref, done) {
+		k.send(wire.TypeJobDone, done)
+	}
+}
+
+// detachEvery is how often a volume is tried again that could not be unmounted.
+const detachEvery = 5 * time.Second
+
+// detach unmounts the job's volumes, however long that takes: once the job is done here another node may have them. It
+// reports false if the keeper is shut down before; the next one begins with what is mounted.
+func (k *Keeper) detach(ref wire.JobRef, done wire.JobDone) bool {
+	for told := false; ; told = true {
+		err := k.volumes.Detach(ref)
+		if err == nil {
+			return true
+		}
+		if !told {
+			k.log.Error("a volume cannot be unmounted; the job is not done before", "job", ref.Job, "err", err)
+			done.Mounted = true
+			k.send(wire.TypeJobDone, done)
+		}
+		select {
+		case <-k.stop:
+			return false
+		case <-time.After(detachEvery):
+		}
+	}
 }
 
 func (r requests) ackExit(m wire.AckExit) {

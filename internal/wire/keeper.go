@@ -323,6 +323,8 @@ type JobDone struct {
 	Attempt      int32      `json:"attempt"`
 	EpilogFailed string     `json:"epilog_failed,omitempty"`
 	Unkillable   string     `json:"unkillable,omitempty"`
+	// Mounted: a volume of it cannot be unmounted yet. The job is not done, and another JobDone follows when it is.
+	Mounted bool `json:"mounted,omitempty"`
 }
 
 // Reply answers a request that has no answer of its own.

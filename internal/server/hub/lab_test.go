@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a test waits for anything before it fails.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // lab is a hub with an engine and a store of its own. Its agents are ends of pipes: what the hub writes waits until the
 // test reads it, so that a test can act between any two frames.

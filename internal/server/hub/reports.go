@@ -280,6 +280,10 @@ func causeOf(c wire.Cause) state.ExitCause {
 }
 
 func (k *conn) handleJobDone(d wire.JobDone) {
+	if d.Mounted { // nobody else gets the volume before it is gone from here
+		k.handleProblem(wire.Problem{Drain: true, Reason: "Volume cannot be unmounted"})
+		return
+	}
 	if d.Unkillable != "" {
 		k.handleProblem(wire.Problem{Drain: true, Reason: "Kill task failed"})
 	}
