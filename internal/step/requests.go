@@ -202,7 +202,7 @@ func (r requests) finishJob(m wire.Finish) {
 			k.log.Warn("end of a job", "job", m.Job, "err", err)
 		}
 	}
-	if k.detach(ref, done) {
+	if r.detach(ref, done) {
 		k.send(wire.TypeJobDone, done)
 	}
 }
@@ -212,7 +212,8 @@ const detachEvery = 5 * time.Second
 
 // detach unmounts the job's volumes, however long that takes: once the job is done here another node may have them. It
 // reports false if the keeper is shut down before; the next one begins with what is mounted.
-func (k *Keeper) detach(ref wire.JobRef, done wire.JobDone) bool {
+func (r requests) detach(ref wire.JobRef, done wire.JobDone) bool {
+	k := r.k
 	for told := false; ; told = true {
 		err := k.volumes.Detach(ref)
 		if err == nil {

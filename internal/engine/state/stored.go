@@ -2,6 +2,7 @@ package state
 
 import (
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/credentials"
 	"bireme.dev/bireme/internal/engine/state/volumes"
 )
 
@@ -35,4 +36,28 @@ func (s *State) jobWithVolume(k core.VolumeKey) core.JobID { return volumes.JobW
 // volumeMaker finds the node that makes or removes a volume.
 func (s *State) volumeMaker(project core.ProjectName, want core.NodeName) (core.NodeName, error) {
 	return volumes.PickNode(s.rec, project, want)
+}
+
+// Inputs about secrets, repositories and keys.
+type (
+	PutCredential    credentials.Put    // Reply: nil.
+	DropCredential   credentials.Drop   // Reply: nil.
+	ResealCredential credentials.Reseal // Reply: nil. Nobody but the server itself asks for it.
+)
+
+func (*PutCredential) input()    {}
+func (*DropCredential) input()   {}
+func (*ResealCredential) input() {}
+
+func (in *PutCredential) apply(s *State) (None, error) {
+	return none, s.credentials.Put(&s.rec.Tables, (*credentials.Put)(in))
+}
+
+func (in *DropCredential) apply(s *State) (None, error) {
+	return none, s.credentials.Drop(&s.rec.Tables, (*credentials.Drop)(in))
+}
+
+func (in *ResealCredential) apply(s *State) (None, error) {
+	s.credentials.Reseal((*credentials.Reseal)(in))
+	return none, nil
 }
