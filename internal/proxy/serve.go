@@ -23,6 +23,11 @@ const (
 	PathModels   = "/proxy/models/"
 )
 
+// IsPath reports whether a path is the proxy's, which takes paths as they are.
+func IsPath(path string) bool {
+	return strings.HasPrefix(path, PathServices) || strings.HasPrefix(path, PathModels)
+}
+
 // request is what is known of a request while it is passed on.
 type request struct {
 	p      *Proxy

@@ -240,7 +240,7 @@ func (a *API) published(p *engine.Published) {
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if isProxied(r.URL.Path) {
+	if proxy.IsPath(r.URL.Path) {
 		if a.pass != nil { // the leader has the connections to replicas
 			if _, between := pass.Of(r); between { // it takes us for the leader
 				a.fail(w, r, nil, notLeading())

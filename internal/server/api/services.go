@@ -3,18 +3,12 @@ package api
 import (
 	"net"
 	"net/http"
-	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/proxy"
 	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/api/steps"
 )
-
-// isProxied reports whether a path is one of the proxy, which takes paths as they are.
-func isProxied(path string) bool {
-	return strings.HasPrefix(path, proxy.PathServices) || strings.HasPrefix(path, proxy.PathModels)
-}
 
 // AdmitService decides whether a call may reach a service: it comes from a member of its project or an administrator.
 // A token's project must be the service's.

@@ -18,6 +18,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/proxy"
 )
 
 // Header bears, from one server to another, who is at the other end of the caller's connection.
@@ -75,7 +76,8 @@ func New(cfg Config) *Passer {
 		ErrorLog:      slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 		ErrorHandler:  refuse,
 		ModifyResponse: func(resp *http.Response) error {
-			if resp.StatusCode >= http.StatusBadRequest || isProxied(resp.Request) { // the latter is a replica's own answer
+			// An answer of a service is a replica's own.
+			if resp.StatusCode >= http.StatusBadRequest || proxy.IsPath(resp.Request.URL.Path) {
 				return nil
 			}
 			if seq, err := strconv.ParseInt(resp.Header.Get(SeqHeader), 10, 64); err == nil && cfg.Wrote != nil {
@@ -86,9 +88,6 @@ func New(cfg Config) *Passer {
 	}
 	return p
 }
-
-// isProxied reports whether a request is one of a service's.
-func isProxied(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/proxy/") }
 
 // dial connects to whatever the URL names: it is the leader's address of the moment.
 func (p *Passer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
